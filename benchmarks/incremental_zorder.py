@@ -155,9 +155,9 @@ def turns(lake: Lake, strategies: tuple[Strategy, ...]) -> None:
         chosen = choose_turn(settings, candidates, lake.revision, lake.revision)
         if chosen is None:
             return
-        for bin_, num_files in zip(chosen.batch.bins, chosen.turn.num_files, strict=True):
+        for bin_, num_files in zip(chosen.batch.bins, chosen.planned_turn.num_files, strict=True):
             rows = lake.take([file.path for file in bin_.files])
-            lake.along_curve(rows, num_files, chosen.turn.strategy)
+            lake.along_curve(rows, num_files, chosen.planned_turn.strategy)
 
 
 def liquid(lake: Lake, sealed_rows: int, night: int) -> None:

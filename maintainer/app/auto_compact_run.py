@@ -119,7 +119,9 @@ def run_hook(request: HookRequest) -> AutoCompactResult:
             switch = AutoCompactSwitch(True, SwitchSource.ARGUMENT)  # there is no such table: reading it says so
         facts = engine.reader.facts(request.ref)
         place = StoragePlaces().place_at(facts.location) or facts.location
-        own = _versions_of_callers(f"{facts.table_id}@{place}", request.spark.conf.get(SESSION_LAST_COMMIT, None))
+        own_versions = _versions_of_callers(
+            f"{facts.table_id}@{place}", request.spark.conf.get(SESSION_LAST_COMMIT, None)
+        )
         result = AutoCompactResult(AutoCompactStatus.NOT_QUALIFIED, name, "", switch)
         with _alone(place) as alone:
             if not alone:
@@ -128,7 +130,7 @@ def run_hook(request: HookRequest) -> AutoCompactResult:
                 settings = settings_of(request.arguments, facts, lambda key: request.spark.conf.get(key, None))
             except ValueError as error:
                 return replace(result, status=AutoCompactStatus.FAILED, reason=str(error))
-            return _Attempt(request, engine, facts, settings, own).run(replace(result, settings=settings))
+            return _Attempt(request, engine, facts, settings, own_versions).run(replace(result, settings=settings))
 
 
 def _disabled(name: str, switch: AutoCompactSwitch) -> AutoCompactResult:
@@ -164,13 +166,13 @@ def _versions_of_callers(table: str, last_commit: str | None) -> frozenset[int]:
 
 @dataclass(slots=True)
 class _Attempt:
-    """An attempt that nothing keeps from being made. ``own`` are the versions of callers of this process."""
+    """An attempt that nothing keeps from being made. ``own_versions`` are those of callers of this process."""
 
     request: HookRequest
     engine: DeltaTableEngine
     facts: TableFacts
     settings: AutoCompactSettings
-    own: frozenset[int]
+    own_versions: frozenset[int]
     started_at_ms: int = field(default_factory=lambda: int(time.time() * 1000))
 
     def run(self, result: AutoCompactResult) -> AutoCompactResult:
@@ -200,13 +202,15 @@ class _Attempt:
         quiet_seconds, now_ms, facts = self.settings.quiet_after_updates_seconds, self.started_at_ms, self.facts
         if not quiet_seconds:
             return
-        reader, own = self.engine.reader, self.own
+        reader, own_versions = self.engine.reader, self.own_versions
         updates = reader.updates(facts, since_ms=now_ms - quiet_seconds * 1000, after_version=facts.version)
         read = reader.commits(facts.ref, CommitsWanted(MAX_COMMITS, now_ms - LOOK_BACK_MS))
-        others = any(each.takes_files and each.stamp is None and each.version not in own for each in read.commits)
+        others = any(
+            each.takes_files and each.stamp is None and each.version not in own_versions for each in read.commits
+        )
         self.facts = replace(
             facts,
-            updates=tuple(update for update in updates if update.version not in own),
+            updates=tuple(update for update in updates if update.version not in own_versions),
             own_rewrites=own_rewrites_of(read, now_ms) if others else None,
         )
 
@@ -238,6 +242,6 @@ class _Attempt:
         quiet_seconds, now_ms = self.settings.quiet_after_updates_seconds, int(time.time() * 1000)
         check_no_update(
             self.engine.reader, self.facts, partitions,
-            quiet_seconds=quiet_seconds, now_ms=now_ms, own_versions=self.own,
+            quiet_seconds=quiet_seconds, now_ms=now_ms, own_versions=self.own_versions,
         )  # fmt: skip
         self.request.control.check()  # last, for the look itself may take long

@@ -19,8 +19,8 @@ from maintainer.app.lookback.report_files import write_run_pages
 from maintainer.app.lookback.run_history import in_a_row
 from maintainer.app.planning.make_plan import (
     OnTable,
+    PlannedTable,
     PlanRequest,
-    TableLook,
     compare_plan,
     fit,
     make_plan,
@@ -81,7 +81,7 @@ _HELD_HELP = "look at what failed; vacuums begin again when `maintainer watch` i
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedTables:
+class MadePlan:
     """A plan, and what differs from the policies at a commit where that was asked for.
 
     ``project`` knows the tables that a search found, where there was one.
@@ -98,13 +98,11 @@ class TableDecisions:
 
     policy: ResolvedPolicy
     plan: Plan
-    look: TableLook
+    planned: PlannedTable
     session_auto_compact: str | None
 
 
-def plan(
-    project: Project, spec: RunSpec, *, compare: str | None = None, on_table: OnTable | None = None
-) -> PlannedTables:
+def plan(project: Project, spec: RunSpec, *, compare: str | None = None, on_table: OnTable | None = None) -> MadePlan:
     """Work out what would be done to each table. Changes no byte of any table.
 
     Args:
@@ -125,7 +123,7 @@ def plan(
         request = replace(_plan_request(spec, opened, chosen, on_table), new=new)
         made = narrowed(make_plan(project, opened.engine, request), project.loaded, spec.selection, command="plan")
         comparison = None if compare is None else compare_plan(project, opened.engine, request, made, before, compare)
-    return PlannedTables(fit(project, made, spec.budget), project, comparison)
+    return MadePlan(fit(project, made, spec.budget), project, comparison)
 
 
 def apply(
@@ -268,16 +266,16 @@ def why(project: Project, spec: RunSpec, table: str) -> TableDecisions:
     Raises:
         ProjectError: E613, no policy names the table and no rule manages it, or several are called so.
     """
-    looks: list[TableLook] = []
+    planned: list[PlannedTable] = []
     options = project_engine(project.loaded.project, spec.engine)
     with opened_table(project, table, options) as (project, opened, policy):
         tables_out_of_reach(opened, (policy.table,))
         made = make_plan(
             project,
             opened.engine,
-            PlanRequest((policy,), Clock().now_ms(), on_table=looks.append, stages=options.stages),
+            PlanRequest((policy,), Clock().now_ms(), on_table=planned.append, stages=options.stages),
         )
-        return TableDecisions(looks[0].policy, made, looks[0], opened.session_setting(SESSION_ENABLED))
+        return TableDecisions(planned[0].policy, made, planned[0], opened.session_setting(SESSION_ENABLED))
 
 
 @contextmanager

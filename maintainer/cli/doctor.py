@@ -124,7 +124,7 @@ def _state(project: Project, say: Callable[[str], None]) -> list[Check]:
         return []
     say("state")
 
-    def look() -> Iterator[Check]:
+    def state_checks() -> Iterator[Check]:
         if name := setting_without_effect(settings):
             what = (
                 f"`{name}` has no effect on {settings.state}: only Hadoop knows it, and the state goes without Hadoop"
@@ -137,7 +137,7 @@ def _state(project: Project, say: Callable[[str], None]) -> list[Check]:
         can = "can be listed, read and written, and no write replaces what another one made meanwhile"
         yield Check("state", Status.OK, f"{settings.state} {can}")
 
-    return guarded("state", look)
+    return guarded("state", state_checks)
 
 
 def _test_message(project: Project, say: Callable[[str], None]) -> list[Check]:

@@ -242,14 +242,14 @@ def _named_tables(project: LoadedProject) -> tuple[list[NamedTable], frozenset[s
     return named, frozenset(broken)
 
 
-def _managed_tables(project: LoadedProject, own: Collection[str]) -> list[NamedTable]:
+def _managed_tables(project: LoadedProject, with_own_file: Collection[str]) -> list[NamedTable]:
     """Return the tables that rules manage; those with a file of their own stay its, also where it has errors."""
     managed = project.managed
     tables: list[Selectable] = [*(resolution.policy for resolution in managed.resolutions), *managed.refused]
     return [
         NamedTable(table.table, table.file, table.tags, table.owner, project.match_rules_for(table.table))
         for table in tables
-        if identity(table.table) not in own
+        if identity(table.table) not in with_own_file
     ]
 
 

@@ -83,8 +83,8 @@ POLL_SECONDS = 1.0
 
 
 @contextmanager
-def polled(look: Callable[[], None]) -> Iterator[None]:
-    """Call ``look`` each second within the block, on a thread of its own, about something that runs in one call.
+def polled(update: Callable[[], None]) -> Iterator[None]:
+    """Call ``update`` each second within the block, on a thread of its own, about something that runs in one call.
 
     What it raises is not said: it only shows.
     """
@@ -93,7 +93,7 @@ def polled(look: Callable[[], None]) -> Iterator[None]:
     def poll() -> None:
         while not ended.wait(POLL_SECONDS):
             with contextlib.suppress(Exception):
-                look()
+                update()
 
     threading.Thread(target=poll, name="maintainer-progress", daemon=True).start()
     try:

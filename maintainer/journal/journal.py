@@ -29,7 +29,7 @@ from maintainer.model.run.receipts import CommitReceipt, VacuumReceipt
 from maintainer.model.run.run_events import (
     DURABLE,
     Accepted,
-    Fate,
+    CommitEnd,
     Intent,
     Note,
     Quarantined,
@@ -219,13 +219,18 @@ class Journal:
         self.record(Accepted(self.now_ms(), *named(facts), record.unproven_versions, lifted, alone, reason, by))
 
     def settled(
-        self, intent: Intent, fate: Fate, receipt: CommitReceipt | VacuumReceipt | None, *, detail: str | None = None
+        self,
+        intent: Intent,
+        end: CommitEnd,
+        receipt: CommitReceipt | VacuumReceipt | None,
+        *,
+        detail: str | None = None,
     ) -> None:
         """Record in the old run and in this one how an open intent of an earlier run ended.
 
         Args:
             intent: The open intent.
-            fate: What the table's log and its storage say; ``UNKNOWN`` leaves it open.
+            end: What the table's log and its storage say; ``UNKNOWN`` leaves it open.
             receipt: What was done, for ``LANDED``: counted from the log, or by looking at storage.
             detail: What else a person should know.
 
@@ -233,9 +238,9 @@ class Journal:
             FolderUnwritable: The record could not be written; the table must not be touched.
         """
         now, stamp, place = self.now_ms(), intent.stamp, (intent.table, intent.table_id, intent.location)
-        event = Settled(now, *place, stamp, intent.kind, fate, receipt, detail=detail, by=self.run_id)
+        event = Settled(now, *place, stamp, intent.kind, end, receipt, detail=detail, by=self.run_id)
         add_event(self.runs_dir, stamp.run_id, event, by=self.run_id)
-        self.record(SettledEarlier(now, *place, stamp.run_id, stamp.step_id, stamp.batch, fate, event.version))
+        self.record(SettledEarlier(now, *place, stamp.run_id, stamp.step_id, stamp.batch, end, event.version))
 
     def verified_earlier(self, stamp: CommitStamp, event: Verified, is_here: Callable[[str], bool]) -> None:
         """Record in the run that made a commit how the check of it ended, where its folder is still here.

@@ -44,7 +44,7 @@ def stopped_on_request(documents: Documents, run_id: str, stop: Callable[[StopRe
     """
     ended, name = threading.Event(), f"{run_id}.json"
 
-    def look() -> None:
+    def poll() -> None:
         while not ended.wait(LOOK_SECONDS):
             # A store that is away, or a document that is damaged, stops nothing: it is looked at again.
             with contextlib.suppress(OSError):
@@ -52,7 +52,7 @@ def stopped_on_request(documents: Documents, run_id: str, stop: Callable[[StopRe
                     stop(request)
                     return
 
-    threading.Thread(target=look, name="maintainer-stop", daemon=True).start()
+    threading.Thread(target=poll, name="maintainer-stop", daemon=True).start()
     try:
         yield
     finally:

@@ -69,18 +69,18 @@ def interval_property_ms(facts: TableFacts, key: str, default_ms: int) -> int:
     return parsed
 
 
-def same_value(key: str, left: str | None, right: str | None) -> bool:
+def same_value(key: str, value: str | None, other: str | None) -> bool:
     """Return whether two values of a property mean the same to Delta; None is not set."""
-    if left is None or right is None:
-        return left is right
+    if value is None or other is None:
+        return value is other
     match kind_of(key):
         case PropertyKind.BOOLEAN:
-            return left.lower() == right.lower()
+            return value.lower() == other.lower()
         case PropertyKind.INTERVAL:
-            parsed = parse_interval_ms(left)
-            return left == right if parsed is None else parsed == parse_interval_ms(right)
+            parsed = parse_interval_ms(value)
+            return value == other if parsed is None else parsed == parse_interval_ms(other)
         case _:
-            return left == right
+            return value == other
 
 
 def managed_properties(policy: ResolvedPolicy, facts: TableFacts) -> tuple[tuple[str, str | None], ...]:

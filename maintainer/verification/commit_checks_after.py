@@ -269,7 +269,7 @@ def _now(batch: Batch, receipt: CommitReceipt, figure: str) -> int | None:
     planned: int | None = getattr(FileFigures.of(batch.files), figure)
     if receipt.difference is None or planned is None:
         return planned
-    beyond, missed = (getattr(files, figure) for files in (receipt.difference.beyond, receipt.difference.left))
+    beyond, missed = (getattr(files, figure) for files in (receipt.difference.beyond, receipt.difference.untaken))
     return None if beyond is None or missed is None else planned + int(beyond) - int(missed)
 
 

@@ -183,7 +183,7 @@ def test_an_append_at_the_last_moment_loses_nothing(contract: ContractLake) -> N
         assert (receipt.difference, num_files) == (None, 2)
     else:
         # A command decides when it looks: it may take the new file, and the receipt says so.
-        assert (receipt.difference.beyond.num_files, receipt.difference.left.num_files) == (1, 0)
+        assert (receipt.difference.beyond.num_files, receipt.difference.untaken.num_files) == (1, 0)
         assert (receipt.difference.beyond.live_records, num_files) == (3, 1)
 
 
@@ -197,7 +197,7 @@ def test_a_delete_at_the_last_moment_is_not_undone(contract: ContractLake) -> No
         # A command that looked later took what the other writer left, and the receipt says so.
         assert not contract.proves_first
         assert receipt.difference is not None
-        assert (receipt.difference.beyond.num_files, receipt.difference.left.num_files) == (1, 1)
+        assert (receipt.difference.beyond.num_files, receipt.difference.untaken.num_files) == (1, 1)
         assert receipt.proof is not None
         assert receipt.proof.holds
     assert table.rows() == [2, 3]

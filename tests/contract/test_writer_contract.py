@@ -263,7 +263,7 @@ def test_an_append_at_the_last_moment(kind: str, spark: SparkSession, engine: Ta
     else:
         # A command decides when it runs: it takes the new file, and the receipt says so.
         assert receipt.difference is not None
-        assert (receipt.difference.beyond.num_files, receipt.difference.left.num_files) == (1, 0)
+        assert (receipt.difference.beyond.num_files, receipt.difference.untaken.num_files) == (1, 0)
         assert receipt.difference.beyond.live_records == 3
         assert len(_facts(engine, path).files) == 3
 
@@ -283,7 +283,7 @@ def test_a_delete_at_the_last_moment(kind: str, spark: SparkSession, engine: Tab
     else:
         receipt = _while(engine, facts, batch, delete)
         assert receipt.difference is not None
-        assert (receipt.difference.beyond.num_files, receipt.difference.left.num_files) == (1, 1)
+        assert (receipt.difference.beyond.num_files, receipt.difference.untaken.num_files) == (1, 1)
         assert receipt.proof is not None
         assert receipt.proof.holds
         assert {assertion.outcome for assertion in audit(batch, receipt)} == {"pass"}

@@ -10,7 +10,7 @@ from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.outcome import StepOutcome, StepStatus
 from maintainer.model.run.progress import StepFinished, Verified
 from maintainer.model.run.receipts import CommitReceipt, Fingerprint, Proof
-from maintainer.model.run.run_events import Fate, Intent, Result, RunEvent, Settled, Writing, WrittenOff
+from maintainer.model.run.run_events import CommitEnd, Intent, Result, RunEvent, Settled, Writing, WrittenOff
 from maintainer.model.table.commit_records import CommitStamp
 
 RUN, STEPS, LATE = "run-1", ("t:compact", "t:vacuum"), ("part-9.parquet",)
@@ -25,7 +25,7 @@ def events(draw: st.DrawFn) -> list[RunEvent]:
     for at_ms in range(1, draw(st.integers(0, 14)) + 1):
         step, batch = draw(st.sampled_from(STEPS)), draw(st.integers(0, 1))
         place, stamp = (at_ms, *PLACE), CommitStamp(RUN, step, batch, "digest")
-        paths, fate = draw(st.sampled_from([(), LATE])), draw(st.sampled_from(Fate))
+        paths, fate = draw(st.sampled_from([(), LATE])), draw(st.sampled_from(CommitEnd))
         proof = Proof(NOTHING, NOTHING, None, late_paths=paths) if paths else None
         receipt = CommitReceipt(at_ms, 0, late_paths=paths) if draw(st.booleans()) else None
         choices: list[RunEvent] = [

@@ -73,7 +73,7 @@ def test_no_turn_is_without_progress(batches: list[list[Row]], file_size: int) -
         before = measure(lake)
         lake.carry_out(chosen)
         after = measure(lake)
-        match chosen.turn.strategy:
+        match chosen.planned_turn.strategy:
             case Strategy.UNINDEXED:
                 assert after[0] < before[0]
             case Strategy.LEVELED:

@@ -158,7 +158,7 @@ from maintainer.model.plan.steps import (
     VacuumStep,
     ZOrderStep,
 )
-from maintainer.model.plan.zorder_turn import Strategy, Turn
+from maintainer.model.plan.zorder_turn import Strategy, ZOrderTurn
 from maintainer.model.run.auto_compaction import (
     RUN_PREFIX,
     SESSION_ENABLED,

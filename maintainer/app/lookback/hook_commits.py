@@ -65,7 +65,7 @@ def append_hook_commits(project: Project, engine: Engine, plan: Plan, ledger: Le
     }
     started = time.monotonic()
 
-    def look(reader: TableReader, policy: ResolvedPolicy, counts: Callable[[], bool]) -> None:
+    def read_commits(reader: TableReader, policy: ResolvedPolicy, counts: Callable[[], bool]) -> None:
         if time.monotonic() - started > MAX_SECONDS:
             return
         table = tables[policy.table]
@@ -86,7 +86,7 @@ def append_hook_commits(project: Project, engine: Engine, plan: Plan, ledger: Le
     try:
         if tables:
             jobs = min(MAX_AT_ONCE, looked_at_at_once(tables))
-            ReaderPool(engine, look, give_up, Clock(), MAX_SECONDS).run([policies[ref] for ref in tables], jobs)
+            ReaderPool(engine, read_commits, give_up, Clock(), MAX_SECONDS).run([policies[ref] for ref in tables], jobs)
         found = [row for ref in tables for row in rows.get(ref, ())]
         if found:
             fill_up(ledger, found, young_since_ms=0, is_over=lambda run_id: True, dry_run=False)

@@ -56,7 +56,7 @@ from maintainer.units import count_of
 
 
 @dataclass(frozen=True, slots=True)
-class TableLook:
+class PlannedTable:
     """One table as planning saw it. ``facts`` is None where it could not be read. Short-lived: facts are large.
 
     ``number`` of ``total`` user tables are planned with this one; our own ledger is none of them, its number is 0.
@@ -70,7 +70,7 @@ class TableLook:
     total: int
 
 
-OnTable = Callable[[TableLook], None]
+OnTable = Callable[[PlannedTable], None]
 """Called with each table as it is planned, for progress and figures. One call at a time."""
 
 
@@ -275,7 +275,7 @@ class _Tables:
                 request.on_first_step()
             if request.on_table is not None:
                 number = 0 if plan.is_ledger else self.num_planned
-                request.on_table(TableLook(policy, plan, facts, record, number, request.num_user_tables))
+                request.on_table(PlannedTable(policy, plan, facts, record, number, request.num_user_tables))
 
 
 def _bug(error: Exception) -> TableError:

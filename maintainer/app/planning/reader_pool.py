@@ -39,7 +39,7 @@ class ReaderPool(WorkerThreads[_TableRead]):
 
     Args:
         engine: Makes a worker for each thread.
-        look: Reads one table; called on a thread of the pool. Whatever it raises ends the pool.
+        read: Reads one table; called on a thread of the pool. Whatever it raises ends the pool.
         give_up: Called when a table exceeds its time limit, with the reason; called on the calling thread.
         clock: For the limits.
         table_seconds: Longest look at one table.
@@ -47,7 +47,7 @@ class ReaderPool(WorkerThreads[_TableRead]):
         counted: The stage whose progress it hears, too; None where each table is said by itself.
     """
 
-    look: Callable[[TableReader, ResolvedPolicy, Callable[[], bool]], None]
+    read: Callable[[TableReader, ResolvedPolicy, Callable[[], bool]], None]
     give_up: Callable[[ResolvedPolicy, str], None]
     clock: Clock
     table_seconds: float = DEFAULT_TABLE_SECONDS
@@ -86,7 +86,7 @@ class ReaderPool(WorkerThreads[_TableRead]):
             if any(each.broken for each in self._threads if not each.given_up) or pooled.given_up or not self._waiting:
                 return None
             policy = self._waiting.popleft()
-            work = partial(self.look, worker.reader, policy, partial(self._counts, pooled))
+            work = partial(self.read, worker.reader, policy, partial(self._counts, pooled))
             pooled.task = _TableRead(policy, self.clock.monotonic(), work)
             return pooled.task
 
@@ -98,17 +98,17 @@ class ReaderPool(WorkerThreads[_TableRead]):
 
     def _watch(self, pooled: PooledThread[_TableRead]) -> None:
         with self._lock:
-            read = pooled.task
-            if read is None:
+            task = pooled.task
+            if task is None:
                 return
-            limit = min(self.table_seconds, read.policy.limits.timeout_seconds)
-            seconds = self.clock.monotonic() - read.started
+            limit = min(self.table_seconds, task.policy.limits.timeout_seconds)
+            seconds = self.clock.monotonic() - task.started
             pooled.given_up = seconds > limit
         if not pooled.given_up:
-            self.stages.lasts(f"reading {read.policy.table.identifier}", seconds)
+            self.stages.lasts(f"reading {task.policy.table.identifier}", seconds)
             return
         with contextlib.suppress(Exception):  # the engine may be gone; the thread is left behind in any case
             self.engine.cancel(pooled.name)
-        self.give_up(read.policy, f"no answer within {limit:g} s")
+        self.give_up(task.policy, f"no answer within {limit:g} s")
         if self._waiting and not self._too_many_given_up():
             self._new_thread().start()

@@ -131,15 +131,15 @@ def run_of(
 def why_of(project: LoadedProject, name: str, spark: object | None, *, verbose: bool = False) -> Text:
     """Return every decision about the table that a name means."""
     decisions = operations.why(project, RunSpec(engine=EngineOptions(spark=spark)), name)
-    table, auto_compact = decisions.plan.tables[0], auto_compact_of(decisions.look, decisions.session_auto_compact)
+    table, auto_compact = decisions.plan.tables[0], auto_compact_of(decisions.planned, decisions.session_auto_compact)
     text = decisions_text(project, decisions.policy, decisions.plan, auto_compact, verbose=verbose)
     return Text(f"Why: {table.ref.identifier}, {table.state.value.replace('_', ' ')}", text)
 
 
 def status_of(project: LoadedProject, spec: RunSpec, *, scheduled: bool = False) -> Rows[StatusRow]:
     """Look once at the states of tables."""
-    with operations.status(project, spec, scheduled=scheduled) as look:
-        status = look()
+    with operations.status(project, spec, scheduled=scheduled) as read_status:
+        status = read_status()
     warnings = [] if status.ledger is None else [problem_line(status.ledger)]
     warnings += (f"{table}: {problem.what}" if table else problem.what for table, problem in status.problems)
     return Rows.of_status(status.rows, status.at_ms, warnings)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from maintainer.app.engine_access import OpenedEngine
-from maintainer.app.planning.make_plan import TableLook
+from maintainer.app.planning.make_plan import PlannedTable
 from maintainer.engine.side_call import side_call
 from maintainer.engine.store.request_count import REQUEST_COUNT
 from maintainer.errors import ExitCode
@@ -85,7 +85,7 @@ class RunResult:
 class RunListener:
     """What a front end shows of a run, and what it decides. This one shows nothing and agrees to everything."""
 
-    def table_planned(self, look: TableLook) -> None:
+    def table_planned(self, table: PlannedTable) -> None:
         """Receive a planned table. Called one at a time."""
 
     def agrees_to(self, plan: Plan) -> bool:

@@ -22,7 +22,7 @@ from maintainer.app.selection.managed_search import (
     search_tables,
     with_recorded_tables,
 )
-from maintainer.app.selection.run_spec import Look, RunSpec, choose
+from maintainer.app.selection.run_spec import NoPlans, RunSpec, choose
 from maintainer.delta.spark.start_conf import machine_memory_bytes
 from maintainer.engine.protocols import SignOfLife
 from maintainer.model.table.store_kinds import store_kind
@@ -61,14 +61,14 @@ def chosen_tables(project: Project, spec: RunSpec, *, command: str) -> ChosenTab
     """
     if spec.tables is not None:
         return _named_tables(project, spec.tables)
-    look = Look.NEVER if command in _NEVER_LOOKS else Look.COMES
+    plans = NoPlans.EVER if command in _NEVER_PLANS else NoPlans.YET
     everything: tuple[ResolvedPolicy | TableProblem, ...] = (*project.policies, *project.loaded.managed.refused)
     selection = spec.selection
     unsearched = _unsearched(project, spec, command)
     if unsearched or (project.loaded.has_no_table_yet and not selection.given):
         # What is meant may lie where nobody could look; and a new project is no mistake.
         selection = replace(selection, allow_empty=True)
-    chosen = (*choose(everything, project.loaded, selection, command=command, look=look), *unsearched)
+    chosen = (*choose(everything, project.loaded, selection, command=command, plans=plans), *unsearched)
     if spec.shard is not None:
         chosen = spec.shard.of(chosen)
     return ChosenTables(
@@ -202,7 +202,7 @@ def opened_tables(
         yield project, opened, chosen or chosen_tables(project, spec, command=command)
 
 
-_NEVER_LOOKS = frozenset({"list", "watch", "verify", "ledger"})
+_NEVER_PLANS = frozenset({"list", "watch", "verify", "ledger"})
 """Commands for which ``due`` and ``drifted`` are refused: what they mean changes from look to look."""
 
 

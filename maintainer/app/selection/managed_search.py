@@ -169,11 +169,11 @@ class _Search:
 
         return local_tables_below(Path(root))
 
-    def _collected(self, look: Callable[[], Iterator[_Item]], place: TableRef) -> list[_Item]:
-        """Collect what a look comes to until it ends or fails."""
+    def _collected(self, search: Callable[[], Iterator[_Item]], place: TableRef) -> list[_Item]:
+        """Collect what a search finds until it ends or fails."""
         items: list[_Item] = []
         try:
-            for item in look():
+            for item in search():
                 items.append(item)  # what came before a failure counts
         except FoldersTooDeep as error:
             self.notes.append(error)  # no failure: nobody says that there are tables in them

@@ -45,18 +45,17 @@ from maintainer.policy.table_names import table_ref
 _P = TypeVar("_P", bound=Selectable)
 
 
-class Look(enum.Enum):
-    """Whether a command looks at the tables themselves."""
+class NoPlans(enum.Enum):
+    """Why a choice is made without the plans of the tables: they come later, or the command makes none."""
 
-    COMES = "comes"
-    NEVER = "never"
-
-
-_BY_LOOKING = (Method.DUE, Method.DRIFTED)
-"""What only a look at the tables can answer."""
+    YET = "yet"
+    EVER = "ever"
 
 
-_ONLY_LOOK = frozenset({"plan", "status", "list", "verify"})
+_BY_PLANNING = (Method.DUE, Method.DRIFTED)
+"""What only the plan of a table can answer."""
+
+_READ_ONLY = frozenset({"plan", "status", "list", "verify"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ class SelectionOptions:
 
     def by_end(self, command: str) -> bool:
         """Tell whether a table may be called by the end of its name: not where something is done unseen."""
-        return self.shown_first or command in _ONLY_LOOK
+        return self.shown_first or command in _READ_ONLY
 
     def selectors(self, tables: Sequence[TableRef], root: Path, command: str) -> tuple[Selector, Selector]:
         """Return what is selected and what is excluded, of these tables.
@@ -106,7 +105,7 @@ def choose(
     *,
     command: str,
     broken: Collection[str] = (),
-    look: Look | Mapping[str, TablePlan] = Look.NEVER,
+    plans: NoPlans | Mapping[str, TablePlan] = NoPlans.EVER,
 ) -> tuple[_P, ...]:
     """Return those of the candidates that the options choose, in their order.
 
@@ -116,7 +115,7 @@ def choose(
         options: What the user asked for.
         command: The command's name, for messages.
         broken: Tables that have no effective policy, because of errors: they count as modified.
-        look: What is known of the tables themselves, for ``due`` and ``drifted``: plans by identifier, or that they
+        plans: What ``due`` and ``drifted`` are answered from: the plans of the tables by identifier, or that they
             come later (everything that may be meant is chosen, see `narrowed`), or never (then it is refused).
 
     Raises:
@@ -131,19 +130,19 @@ def choose(
         methods[Method.STATE] = lambda identifier, _value: identifier in changed() or identifier in broken
     if include.needs(Method.RESULT) or leave_out.needs(Method.RESULT):
         methods[Method.RESULT] = ended_as(tables, runs_dir_of(project.project, every_run=True))
-    if look is Look.COMES:
-        methods.update(dict.fromkeys(_BY_LOOKING, lambda _identifier, _value: True))
-        leave_out = leave_out.without(_BY_LOOKING)
-    elif look is not Look.NEVER:
-        methods[Method.DUE] = lambda identifier, _value: identifier in look and bool(look[identifier].steps)
+    if plans is NoPlans.YET:
+        methods.update(dict.fromkeys(_BY_PLANNING, lambda _identifier, _value: True))
+        leave_out = leave_out.without(_BY_PLANNING)
+    elif plans is not NoPlans.EVER:
+        methods[Method.DUE] = lambda identifier, _value: identifier in plans and bool(plans[identifier].steps)
         methods[Method.DRIFTED] = lambda identifier, _value: (
-            identifier in look and any(isinstance(step, SetPropertiesStep) for step in look[identifier].steps)
+            identifier in plans and any(isinstance(step, SetPropertiesStep) for step in plans[identifier].steps)
         )
     context = SelectorContext(project.root, command, methods)
     check_answerable(include, context)
     check_answerable(leave_out, context)
     # That nothing is due is an answer; that nothing could be is a misspelt name, and was found before the look.
-    allow_empty = options.allow_empty or not isinstance(look, Look)
+    allow_empty = options.allow_empty or not isinstance(plans, NoPlans)
     return select(candidates, include, leave_out, context, allow_empty=allow_empty)
 
 
@@ -153,10 +152,10 @@ def narrowed(plan: Plan, project: LoadedProject, options: SelectionOptions, *, c
     A table or a place with a problem stays, so that nobody takes it for one with nothing to do.
     """
     include, leave_out = parse_selector(options.select, project.root), parse_selector(options.exclude, project.root)
-    if not any(selector.needs(method) for selector in (include, leave_out) for method in _BY_LOOKING):
+    if not any(selector.needs(method) for selector in (include, leave_out) for method in _BY_PLANNING):
         return plan
     tables = {table.ref.identifier: table for table in plan.tables}
-    chosen = {policy.table for policy in choose(project.resolved(), project, options, command=command, look=tables)}
+    chosen = {policy.table for policy in choose(project.resolved(), project, options, command=command, plans=tables)}
     narrowed_tables = (table for table in plan.tables if table.ref in chosen or table.problem is not None)
     return replace(plan, tables=tuple(narrowed_tables))
 

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from maintainer.app.planning.make_plan import TableLook
+from maintainer.app.planning.make_plan import PlannedTable
 from maintainer.app.project_folders import Project
 from maintainer.app.status.status_look import PastSteps, status_row
 from maintainer.errors import ExitCode
@@ -89,9 +89,9 @@ class RunMetrics:
         self._last_run = _LastRun()
         registry.register(self._last_run)
 
-    def look(self, look: TableLook, at_ms: int) -> None:
-        """Take how a table looks now (milliseconds since 1970 UTC)."""
-        self._tables.put(status_row(look, self._past.of(look)), at_ms)
+    def table_planned(self, table: PlannedTable, at_ms: int) -> None:
+        """Take the state of a table that was just planned (milliseconds since 1970 UTC)."""
+        self._tables.put(status_row(table, self._past.of(table)), at_ms)
 
     def event(self, event: ProgressEvent) -> None:
         """Count an event of a run; returns at once."""

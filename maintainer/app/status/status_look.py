@@ -13,7 +13,7 @@ from pathlib import Path
 from maintainer.app.engine_access import OpenedEngine
 from maintainer.app.lookback.ledger_access import ledger_problem
 from maintainer.app.lookback.run_history import HistoryQuery, history_row, recorded_rows
-from maintainer.app.planning.make_plan import PlanRequest, TableLook, make_plan
+from maintainer.app.planning.make_plan import PlannedTable, PlanRequest, make_plan
 from maintainer.app.planning.policy_places import unmanaged_tables
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.chosen_tables import ChosenTables, tables_out_of_reach
@@ -77,23 +77,23 @@ class PastSteps:
             keys = remembered(project.past_runs_dir).keys
         return PastSteps(project.root, rows, keys), unread
 
-    def of(self, look: TableLook) -> list[HistoryRow]:
+    def of(self, planned: PlannedTable) -> list[HistoryRow]:
         """Return the steps of a table as planning sees it now, newest first."""
-        table = self._current(look)
+        table = self._current(planned)
         same_id = self._by_id.get(table.table_id, []) if table.table_id is not None else []
         chosen = sorted({*same_id, *self._by_name.get(identity(table.ref), [])})
         return [row for recorded, row in map(self._steps.__getitem__, chosen) if table.was(recorded)]
 
-    def _current(self, look: TableLook) -> CurrentTable:
-        ref, facts = look.policy.table, look.facts
+    def _current(self, planned: PlannedTable) -> CurrentTable:
+        ref, facts = planned.policy.table, planned.facts
         if facts is None:
             return current_table(ref, self._keys.get(ref.identifier))
         return CurrentTable(ref, facts.location, facts.table_id, FoundBy.ID, StoragePlaces())
 
 
-def auto_compact_of(look: TableLook, session_value: str | None) -> AutoCompactSwitch | str | None:
+def auto_compact_of(planned: PlannedTable, session_value: str | None) -> AutoCompactSwitch | str | None:
     """Return whether writers of a table compact by themselves, or why that is unknown; None for an unread table."""
-    return None if look.facts is None else try_switch_of(session_value, look.facts.property_map)
+    return None if planned.facts is None else try_switch_of(session_value, planned.facts.property_map)
 
 
 def running_tables(project: Project, now_ms: int) -> Mapping[str, str]:
@@ -108,7 +108,7 @@ def running_tables(project: Project, now_ms: int) -> Mapping[str, str]:
 
 
 def status_row(
-    look: TableLook,
+    planned: PlannedTable,
     past: Sequence[HistoryRow],
     auto_compact_in_session: str | None = None,
     running: str | None = None,
@@ -116,20 +116,20 @@ def status_row(
     """Return one table's state.
 
     Args:
-        look: The table as planning sees it now.
+        planned: The table as planning sees it now.
         past: Its own steps, newest first.
         auto_compact_in_session: ``spark.databricks.delta.autoCompact.enabled`` of the session, None where not set.
         running: The run that works on it now.
     """
-    plan, facts, record = look.plan, look.facts, look.record
+    plan, facts, record = planned.plan, planned.facts, planned.record
     last = _last_step(past)
     last_proof = next((row.proof for row in past if row.proof is not None), None)
     proven = next((row for row in past if row.proof == "pass"), None)
     optimized = next((row for row in past if row.step in REWRITE_KINDS), None)
-    switch = auto_compact_of(look, auto_compact_in_session)
-    bound = look.policy.optimize.min_file_size_bytes
+    switch = auto_compact_of(planned, auto_compact_in_session)
+    bound = planned.policy.optimize.min_file_size_bytes
     small = [] if facts is None else [file for file in facts.files if file.size_bytes < bound]
-    layout = None if facts is None else layout_of(look.policy, facts)
+    layout = None if facts is None else layout_of(planned.policy, facts)
     others_optimized = None if facts is None else facts.newest_by_others(REWRITING)
     others_vacuumed = None if facts is None else facts.newest_by_others(DELETING)
     return StatusRow(
@@ -315,16 +315,16 @@ def look_at_all(
     in_session = opened.session_setting(SESSION_ENABLED)
     running = running_tables(project, at_ms)
 
-    def look_at(look: TableLook) -> None:
-        table = look.policy.table.identifier
-        rows.append(status_row(look, past.of(look), in_session, running.get(table)))
+    def add_row(planned: PlannedTable) -> None:
+        table = planned.policy.table.identifier
+        rows.append(status_row(planned, past.of(planned), in_session, running.get(table)))
 
     away = tables_out_of_reach(opened, (policy.table for policy in tables.policies if not policy.is_ledger), ends=False)
     request = PlanRequest(
         tables.policies,
         at_ms,
         jobs=spec.jobs,
-        on_table=look_at,
+        on_table=add_row,
         problems=tables.problems,
         stages=spec.engine.stages,
         away=away,

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from maintainer.app import operations
-from maintainer.app.planning.make_plan import TableLook
+from maintainer.app.planning.make_plan import PlannedTable
 from maintainer.app.planning.plan_output import check_place, plan_options, save_plan
 from maintainer.app.project_folders import PolicyProblems, Project
 from maintainer.app.selection.run_spec import RunSpec
@@ -61,10 +61,10 @@ def plan_text(
     return render_plan(plan, options, Style(context.color))
 
 
-def print_table_planned(look: TableLook) -> None:
+def print_table_planned(table: PlannedTable) -> None:
     """Print on stderr how far planning has come, one line a table."""
-    place = f"[{look.number}/{look.total}] " if look.number else ""
-    click.echo(f"{place}{printable(str(look.plan.ref))}  {look.plan.state.replace('_', ' ')}", err=True)
+    place = f"[{table.number}/{table.total}] " if table.number else ""
+    click.echo(f"{place}{printable(str(table.plan.ref))}  {table.plan.state.replace('_', ' ')}", err=True)
 
 
 @click.command("plan")

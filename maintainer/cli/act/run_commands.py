@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from maintainer.app import operations
-from maintainer.app.planning.make_plan import TableLook
+from maintainer.app.planning.make_plan import PlannedTable
 from maintainer.app.planning.plan_output import read_saved_plan
 from maintainer.app.running.run_control import stop_run
 from maintainer.app.running.run_listener import RunListener, RunResult
@@ -253,10 +253,10 @@ class WatchOutput(RunListener):
         self._context = context
         self._metrics = metrics
 
-    def table_planned(self, look: TableLook) -> None:
-        """Keep how the table looks."""
+    def table_planned(self, table: PlannedTable) -> None:
+        """Keep the table's state, for the metrics."""
         if self._metrics is not None:
-            self._metrics.look(look, now_ms())
+            self._metrics.table_planned(table, now_ms())
 
     def progress(self, plan: Plan) -> AbstractContextManager[ProgressSink | None]:
         return nullcontext(None if self._metrics is None else self._metrics.event)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from maintainer.app.planning.make_plan import TableLook
+from maintainer.app.planning.make_plan import PlannedTable
 from maintainer.app.project_folders import Project, local_zone
 from maintainer.app.running.run_listener import RunListener, RunResult
 from maintainer.cli.act.plan_command import plan_text, print_table_planned
@@ -54,10 +54,10 @@ class RunOutput(RunListener):
         self._ask = ask
         self._shows_text = output == "text" and context.verbosity >= 0
 
-    def table_planned(self, look: TableLook) -> None:
+    def table_planned(self, table: PlannedTable) -> None:
         """Print a line for each planned table."""
         if self._shows_text:
-            print_table_planned(look)
+            print_table_planned(table)
 
     def agrees_to(self, plan: Plan) -> bool:
         """Print the plan and ask, unless nobody has to be asked. Nobody is asked about a plan that was not shown."""

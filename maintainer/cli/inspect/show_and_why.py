@@ -178,7 +178,7 @@ def why_command(context: CliContext, table: str, spec: RunSpec) -> int:
         project,
         decisions.policy,
         plan,
-        auto_compact_of(decisions.look, decisions.session_auto_compact),
+        auto_compact_of(decisions.planned, decisions.session_auto_compact),
         verbose=context.verbosity > 0,
         style=Style(context.color),
     )

@@ -73,12 +73,12 @@ def status_command(
         text = render_status(status.rows, status.at_ms, style, tz=local_zone(), verbose=verbose)
         return text if status.ledger is None else f"{text}{problem_line(status.ledger)}\n"
 
-    with operations.status(project, spec, scheduled=scheduled) as look:
+    with operations.status(project, spec, scheduled=scheduled) as read_status:
         if watch_:
             with signals_stop(switch):
-                status = _watch(look, text_of, switch, interval, looks, color=context.color)
+                status = _watch(read_status, text_of, switch, interval, looks, color=context.color)
         else:
-            status = look()
+            status = read_status()
     print_elsewhere(context, project)
     print_as(
         output,
@@ -97,7 +97,7 @@ def status_command(
 
 
 def _watch(
-    look: Callable[[], StatusLook],
+    read_status: Callable[[], StatusLook],
     text_of: Callable[[StatusLook], str],
     switch: StopSwitch,
     pause_seconds: int,
@@ -109,7 +109,7 @@ def _watch(
     on_terminal = sys.stdout.isatty()
     with full_screen(sys.stdout, color=color) if on_terminal else nullcontext() as show:
         for number in range(1, (most_looks or MAX_LOOKS) + 1):
-            status = look()
+            status = read_status()
             text = f"status at {when(status.at_ms, local_zone())}, every {pause_seconds}s\n{text_of(status)}"
             if show is not None:
                 show(text)

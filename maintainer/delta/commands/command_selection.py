@@ -200,17 +200,17 @@ def _settings(
 
 
 def _selected(
-    statement: str, settings: tuple[tuple[str, str | None], ...], taken: Iterable[DataFile], batch: Batch
+    statement: str, settings: tuple[tuple[str, str | None], ...], files: Iterable[DataFile], batch: Batch
 ) -> Selected:
-    takes = tuple(taken)
+    takes = tuple(files)
     beyond, untaken = against(takes, batch.files)
     return Selected(statement, settings, takes, beyond, untaken)
 
 
 def against(
-    taken: Iterable[DataFile], planned: Iterable[DataFile]
+    selected: Iterable[DataFile], planned: Iterable[DataFile]
 ) -> tuple[tuple[DataFile, ...], tuple[DataFile, ...]]:
-    """Return the files taken that were not planned, and the planned files that were not taken."""
-    took, planned_by_key = {file.key: file for file in taken}, {file.key: file for file in planned}
+    """Return the selected files that were not planned, and the planned files that were not selected."""
+    took, planned_by_key = {file.key: file for file in selected}, {file.key: file for file in planned}
     beyond = tuple(file for key, file in took.items() if key not in planned_by_key)
     return beyond, tuple(file for key, file in planned_by_key.items() if key not in took)

@@ -119,11 +119,11 @@ def _attempt(name: str, checks: list[Check], get: Callable[[], _T], say: Callabl
     """Add the check of one component, and return the component; None if the check failed."""
     results: list[_T] = []
 
-    def look() -> Iterator[Check]:
+    def component_check() -> Iterator[Check]:
         results.append(get())
         yield Check(name, Status.OK, say(results[0]))
 
-    checks += guarded(name, look)
+    checks += guarded(name, component_check)
     return results[0] if results else None
 
 

@@ -31,14 +31,14 @@ class Check:
     code: str | None = None
 
 
-def guarded(name: str, look: Callable[[], Iterable[Check]]) -> list[Check]:
+def guarded(name: str, run_checks: Callable[[], Iterable[Check]]) -> list[Check]:
     """Run a check and return what it found; whatever it raises becomes a failed check.
 
     A doctor that falls over is no help on the very machines it is for.
     """
     results: list[Check] = []
     try:
-        results.extend(look())
+        results.extend(run_checks())
     except MaintainerError as error:
         results.append(failed(name, error))
     except Exception as error:

@@ -23,7 +23,7 @@ from maintainer.delta.storage.log_paths import path_uri
 from maintainer.delta.storage.table_storage import TableStorage, direct_files, files_of, storage_of_path
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.vacuum.needed_elsewhere import References
-from maintainer.delta.vacuum.vacuum_candidates import history, look, now_ms
+from maintainer.delta.vacuum.vacuum_candidates import history, now_ms, with_deletable_files
 from maintainer.engine.protocols import VacuumQuestion
 from maintainer.model.table.commit_records import CommitsRead, CommitsWanted
 from maintainer.model.table.storage_facts import VacuumHistory
@@ -81,7 +81,7 @@ class DeltaTableReader(LogQuestions):
             log = self._replayed[1] if self._replayed and self._replayed[0] == facts.location else None
             self._replayed = None
             keep = partial(self.planned_logs.keep, facts.location)
-            return look(storage, facts, question, self.references, self, log, keep)
+            return with_deletable_files(storage, facts, question, self.references, self, log, keep)
 
     def location_of(self, ref: TableRef) -> str:
         """Where the table's root is; see ``TableReader.location_of``."""

@@ -76,17 +76,17 @@ def required(members: Mapping[str, str]) -> tuple[Required, ...]:
     return tuple((name, member, tuple(map(int, counts))) for name, member, *counts in listed)
 
 
-def has_signature(listing: str, member: str, count: int | None) -> bool:
-    """Whether Java's text of members holds ``member`` with ``count`` parameters; None for a field.
+def has_signature(listing: str, name: str, count: int | None) -> bool:
+    """Whether Java's text of members holds ``name`` with ``count`` parameters; None for a field.
 
     A method inherited from another class or trait is listed under that name, so only the last part is compared.
     """
-    method = member.rpartition(".")[2]
+    method = name.rpartition(".")[2]
     if count is None:
         return any(line.endswith(f".{method}") for line in listing.splitlines())
     return any(
-        name.rpartition(".")[2] == method and len([p for p in parameters.split(",") if p]) == count
-        for name, parameters in re.findall(r"([\w.$]+)\(([^()]*)\)", listing)
+        listed.rpartition(".")[2] == method and len([p for p in parameters.split(",") if p]) == count
+        for listed, parameters in re.findall(r"([\w.$]+)\(([^()]*)\)", listing)
     )
 
 
@@ -359,14 +359,14 @@ class Gateway:
             ]
         return lacking
 
-    def arity(self, listed: Iterable[Required], name: str, member: str) -> int:
+    def arity(self, listed: Iterable[Required], name: str, member_name: str) -> int:
         """The first of the numbers of parameters listed for a member that it has on this class path, else the first."""
-        if (name, member) not in self._arities:
-            wanted = next(entry for entry in listed if entry[:2] == (name, member))
+        if (name, member_name) not in self._arities:
+            wanted = next(entry for entry in listed if entry[:2] == (name, member_name))
             text = self._members(name, (wanted,))
-            has = (count for count in wanted[2] if has_signature(text, _full(name, member), count))
-            self._arities[name, member] = next(has, wanted[2][0])
-        return self._arities[name, member]
+            has = (count for count in wanted[2] if has_signature(text, _full(name, member_name), count))
+            self._arities[name, member_name] = next(has, wanted[2][0])
+        return self._arities[name, member_name]
 
     def _members(self, name: str, listed: Iterable[Required]) -> str:
         """Java's text of those members of a class that have the names of listed ones; empty where there is no class.
@@ -389,7 +389,7 @@ class Gateway:
         return str(others.matcher(text).replaceAll(""))
 
 
-def _full(name: str, member: str = "<init>") -> str:
+def _full(name: str, member_name: str = "<init>") -> str:
     """The full name of a listed class, or of a member as Java says it: a constructor has its class's."""
     full = name if name.startswith(("io.delta.", "org.")) else DELTA + name
-    return full if member == "<init>" else f"{full}.{member}"
+    return full if member_name == "<init>" else f"{full}.{member_name}"

@@ -15,7 +15,7 @@ from maintainer.delta.log.schema_names import quote, table_schema
 from maintainer.delta.snapshot.column_statistics import parse_statistics, physical_path, range_in
 from maintainer.errors import CommitConflict, CommitNotLanded
 from maintainer.model.plan.steps import Bin, RewriteStep, ZOrderStep
-from maintainer.model.plan.zorder_turn import Turn
+from maintainer.model.plan.zorder_turn import ZOrderTurn
 from maintainer.planning.curve.curve import bit_order, cut_curve
 from maintainer.planning.curve.curve_files import files_of_pieces, max_rows_of, tags_of
 from maintainer.planning.curve.revision import PROPERTY_PREFIX, Revision, read_revision
@@ -52,13 +52,13 @@ class Cuts:
 ONE_FILE = Cuts(0, (0,), (1,))
 
 
-def find_cuts(frame: DataFrame, revision: Revision, turn: Turn, bin_: Bin, num_files: int) -> Cuts:
+def find_cuts(frame: DataFrame, revision: Revision, planned_turn: ZOrderTurn, bin_: Bin, num_files: int) -> Cuts:
     """Count the rows along the curve and cut it; a Spark job, unless one file is wanted.
 
     Args:
         frame: The rows of the bin.
         revision: Its columns are in the frame.
-        turn: Its cube, where it has one, is where all rows lie.
+        planned_turn: Its cube, where it has one, is where all rows lie.
         bin_: The bin. A small one is counted by one task: a shuffle costs more than it saves.
         num_files: About how many files are wanted.
     """
@@ -66,7 +66,7 @@ def find_cuts(frame: DataFrame, revision: Revision, turn: Turn, bin_: Bin, num_f
 
     if num_files <= 1:
         return ONE_FILE
-    shift = max(0, revision.num_bits - len(turn.cube or "") - MAX_COUNTED_BITS)
+    shift = max(0, revision.num_bits - len(planned_turn.cube or "") - MAX_COUNTED_BITS)
     cells = with_address(frame, revision).select(F.shiftright(F.col(ADDRESS), shift).alias(ADDRESS))
     if bin_.size_bytes <= SMALL_BYTES:
         cells = cells.coalesce(1)
@@ -161,20 +161,20 @@ def with_address(frame: DataFrame, revision: Revision) -> DataFrame:
 
 def num_files_of(step: RewriteStep, bin_: Bin) -> int:
     """About how many files are wanted of a bin: bins that are no longer live were dropped, so its files say which."""
-    if not isinstance(step, ZOrderStep) or step.turn is None:
+    if not isinstance(step, ZOrderStep) or step.planned_turn is None:
         return step.num_files_of(bin_)
-    return step.turn.num_files[[planned.files[0].key for planned in step.bins].index(bin_.files[0].key)]
+    return step.planned_turn.num_files[[planned.files[0].key for planned in step.bins].index(bin_.files[0].key)]
 
 
-def revision_of(turn: Turn, metadata: Mapping[str, Any], where: str) -> Revision:
+def revision_of(planned_turn: ZOrderTurn, metadata: Mapping[str, Any], where: str) -> Revision:
     """Return the turn's revision as the table's property defines it now.
 
     Raises:
         CommitConflict: C701, it was removed or changed since it was planned.
     """
-    name = f"{PROPERTY_PREFIX}{turn.revision.partition(':')[0]}"
+    name = f"{PROPERTY_PREFIX}{planned_turn.revision.partition(':')[0]}"
     revision = read_revision(name, metadata["configuration"].get(name, ""))
-    if revision is None or revision.tag != turn.revision:
+    if revision is None or revision.tag != planned_turn.revision:
         raise CommitConflict(
             f"the table property {name} was removed or changed since it was planned",
             where=where,
@@ -190,9 +190,9 @@ def curve_tags(step: RewriteStep, stats_text: str | None, metadata: Mapping[str,
         CommitConflict: C701, the revision was removed or changed.
         CommitNotLanded: C702, the file was written without statistics.
     """
-    if not isinstance(step, ZOrderStep) or step.turn is None:
+    if not isinstance(step, ZOrderStep) or step.planned_turn is None:
         return {}
-    revision, stats = revision_of(step.turn, metadata, where), parse_statistics(stats_text)
+    revision, stats = revision_of(step.planned_turn, metadata, where), parse_statistics(stats_text)
     if not str(stats.get("numRecords", "")).isdecimal():
         raise CommitNotLanded(
             "Delta wrote a file without statistics: its place on the Z-order curve would be unknown",
@@ -201,4 +201,4 @@ def curve_tags(step: RewriteStep, stats_text: str | None, metadata: Mapping[str,
         )
     schema, _ = table_schema(metadata)
     ranges = [range_in(stats, physical_path(schema, column.name)) for column in revision.columns]
-    return dict(tags_of(revision, step.turn.strategy, ranges, int(stats["numRecords"])))
+    return dict(tags_of(revision, step.planned_turn.strategy, ranges, int(stats["numRecords"])))

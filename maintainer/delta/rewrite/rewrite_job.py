@@ -49,7 +49,7 @@ from maintainer.model.table.table_facts import TableFacts
 if TYPE_CHECKING:
     import numpy as np
 
-    from maintainer.delta.rewrite.commit.carried_deletes import Carried
+    from maintainer.delta.rewrite.commit.carried_deletes import CarriedDeletes
     from maintainer.delta.rewrite.executors.executor_bins import SpreadBins
 
 _LOG = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ class RewriteJob:
     """By path of a written file: its statistics as they were judged, their columns, and the figures of its rows."""
     row_orders: dict[int, list[np.ndarray]] = field(default_factory=dict)
     """For bins whose rows were put in an order: the rows of each new file, by their place among all that were read."""
-    carried: Carried | None = None
+    carried_deletes: CarriedDeletes | None = None
     """What others deleted since the rows were read, where it was carried over."""
     read_version: int = -1
     """The version at which the batch's rows were read."""
@@ -319,8 +319,10 @@ class RewriteJob:
         if self.is_tried and self._may_be_committed():
             self.left_over = (f"files whose names begin with {self.file_prefix}",)
             return
-        self.delete_written(file.path for file in (*self.written, *(self.carried.written if self.carried else ())))
-        self._delete_files(self.carried.vector_uris if self.carried else ())
+        self.delete_written(
+            file.path for file in (*self.written, *(self.carried_deletes.written if self.carried_deletes else ()))
+        )
+        self._delete_files(self.carried_deletes.vector_uris if self.carried_deletes else ())
         if self.file_prefix:
             try:
                 folders = folders_of(self.storage, self.facts, (file.partition_values for file in self.batch.files))
@@ -343,12 +345,12 @@ class RewriteJob:
     def remove_unneeded(self) -> None:
         """Remove what was written and is no part of the landed commit, because others deleted the rows meanwhile."""
         self.delete_found(self.late_paths)
-        if self.carried is None:
+        if self.carried_deletes is None:
             return
         committed = {file.path for file in self.written}
-        self.delete_written(file.path for file in self.carried.written if file.path not in committed)
-        in_use = bool(self.carried.vectors)
-        self._delete_files(self.carried.vector_uris[:-1] if in_use else self.carried.vector_uris)
+        self.delete_written(file.path for file in self.carried_deletes.written if file.path not in committed)
+        in_use = bool(self.carried_deletes.vectors)
+        self._delete_files(self.carried_deletes.vector_uris[:-1] if in_use else self.carried_deletes.vector_uris)
 
     def delete_written(self, paths: Iterable[str]) -> None:
         """Delete new files that no commit names. Never raises."""

@@ -22,7 +22,7 @@ from maintainer.delta.proof.row_comparison import FileSet, rows_by_file
 from maintainer.delta.proof.statistics_figures import FileFigures, StatisticsColumn, statistics_columns
 from maintainer.delta.proof.statistics_verdict import Strictness, judge, unknown_names
 from maintainer.delta.rewrite.commit.batch_transaction import begin
-from maintainer.delta.rewrite.commit.carried_deletes import Carried
+from maintainer.delta.rewrite.commit.carried_deletes import CarriedDeletes
 from maintainer.delta.rewrite.proof_parts import ProofPart, figures_of_files, lane_uses, parts_of
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.errors import FileAbsent, MaintainerError, TableError, VerificationFailed
@@ -92,7 +92,7 @@ def _prove_adds(job: RewriteJob) -> None:
         is_live=lambda path: path in live,
         is_below_root=lambda path: storage.is_below_root(storage.uri(path)),
         curve_tags=job.curve_tags,
-        vectors=job.carried.vectors if job.carried else {},
+        vectors=job.carried_deletes.vectors if job.carried_deletes else {},
     )
     problems = check_adds(job.written, expected)
 
@@ -180,8 +180,8 @@ def _prove_statistics(job: RewriteJob, part: ProofPart) -> None:
     problems: list[str] = []
     for file, figures in zip(part.written, measured.files, strict=True):
         job.judged[file.path] = file.add.get("stats"), measured.columns, figures
-        if job.carried is not None and file.bin_number in job.carried.bins:
-            problems += _why_not_as_proven(job.carried, file)
+        if job.carried_deletes is not None and file.bin_number in job.carried_deletes.bins:
+            problems += _why_not_as_proven(job.carried_deletes, file)
         else:
             problems += _wrong_in(file.add, measured.columns, figures, strictness)
     if problems:
@@ -242,10 +242,10 @@ def judge_landed(job: RewriteJob, adds: Iterable[Mapping[str, Any]]) -> tuple[st
     return tuple(problems)
 
 
-def _why_not_as_proven(carried: Carried, file: WrittenFile) -> list[str]:
+def _why_not_as_proven(deletes: CarriedDeletes, file: WrittenFile) -> list[str]:
     """Compare statistics with those that were proven before rows of the file were deleted: its rows are the same."""
-    proven = next(str(before.add["stats"]) for before in carried.written if before.path == file.path)
-    expected = widened(proven) if file.path in carried.vectors else proven
+    proven = next(str(before.add["stats"]) for before in deletes.written if before.path == file.path)
+    expected = widened(proven) if file.path in deletes.vectors else proven
     return [] if file.add.get("stats") == expected else [f"{file.path}: its statistics are not those that were proven"]
 
 

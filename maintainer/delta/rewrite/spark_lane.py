@@ -62,7 +62,7 @@ def write_by_spark(job: RewriteJob, number: int, bin_: Bin, sources: list[AddAct
     """
     job.jvm.enter_thread(job.group, f"{job.where}: bin {number + 1} of {len(job.batch.bins)}")
     step = job.step
-    turn = step.turn if isinstance(step, ZOrderStep) else None
+    turn = step.planned_turn if isinstance(step, ZOrderStep) else None
     transaction = begin_writing(job)
     with job.tasks_polled():
         frame = job.jvm.read_files(job.log, transaction.snapshot, sources, "Optimize")

@@ -51,7 +51,7 @@ def is_really_below(root_uri: str, folder_uri: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class FileNeed:
     """Why a file is needed: the spelling under which it is. ``certain`` is false where only the names are the same."""
 
     uri: str
@@ -113,15 +113,15 @@ class NeededFiles:
             if prefix is None or not uri.startswith(prefix):
                 self._elsewhere.setdefault(_name_of(uri), []).append((place, device))
 
-    def claim_on(self, file: StoredFile) -> Claim | None:
+    def need_of(self, file: StoredFile) -> FileNeed | None:
         """Why a file that lies in the table's folder is needed; None where nothing needs it."""
         place = self._places.of(file.uri)
         for key in (place, file.device_and_inode):
             if key is not None and key in self._spellings:
-                return Claim(self._spellings[key], certain=True)
+                return FileNeed(self._spellings[key], certain=True)
         for other, device in self._elsewhere.get(file.name, ()):
             if not _are_two_files(place, file.device_and_inode, other, device):
-                return Claim(self._spellings[other], certain=False)
+                return FileNeed(self._spellings[other], certain=False)
         return None
 
     def is_known_as(self, uri: str) -> bool:

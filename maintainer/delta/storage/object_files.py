@@ -90,7 +90,7 @@ def _keep(key: tuple[str, str], data: bytes) -> None:
             _PROCESS.num_bytes -= len(_PROCESS.bodies.popitem(last=False)[1])
 
 
-def _taken(key: tuple[str, str]) -> bytes | None:
+def _popped(key: tuple[str, str]) -> bytes | None:
     """Return what is kept, and keep it no longer."""
     with _PROCESS.lock:
         data = _PROCESS.bodies.pop(key, None)
@@ -145,7 +145,7 @@ class ObjectFiles(FileStore):
         name = self._name(uri)
 
         def looked() -> StoredFile | None:
-            stored = self._bucket.storage.look(name) if name else None
+            stored = self._bucket.storage.head(name) if name else None
             if stored is not None:
                 return self._stored(stored)
             is_folder = next(iter(self._bucket.storage.below(f"{name}/" if name else "")), None) is not None
@@ -299,7 +299,7 @@ class ObjectFiles(FileStore):
 
     def read_end(self, file: StoredFile, last_bytes: int) -> bytes:
         """The end of a file which was fetched is there, once, and is returned as it is."""
-        kept = _taken(_key_of_end(file.uri, file.size_bytes))
+        kept = _popped(_key_of_end(file.uri, file.size_bytes))
         if kept is not None and len(kept) >= min(last_bytes, file.size_bytes):
             return kept
         name, start = self._name(file.uri), max(0, file.size_bytes - last_bytes)

@@ -42,8 +42,8 @@ class FileChanged(Exception):
 
 
 @dataclass(slots=True)
-class Taken:
-    """The result of a deletion. ``errors`` are by URI; ``stopped`` or ``error`` says why not all were tried.
+class DeletionEnd:
+    """How a deletion ended. ``errors`` are by URI; ``stopped`` or ``error`` says why not all were tried.
 
     The first ``num_tried`` of the files were. For ``num_marked`` files the store named the delete marker that hides
     them.
@@ -85,7 +85,7 @@ def take_away(
     check: Callable[[], None],
     progress: Callable[[int, Mapping[str, str]], None] = lambda num_deleted, markers: None,
     remove_many: Callable[[list[str]], DeletedMany | None] = lambda uris: None,
-) -> Taken:
+) -> DeletionEnd:
     """Delete (or move) files with a few threads, or many by one request.
 
     Args:
@@ -96,7 +96,7 @@ def take_away(
         progress: Told how many files are gone at least, and by which delete markers, by URI; see ``DeletionGuard``.
         remove_many: Deletes many by one request; see ``FileStore.delete_many``.
     """
-    done = Taken()
+    done = DeletionEnd()
     if not uris:
         return done
     counter = Progress(progress)

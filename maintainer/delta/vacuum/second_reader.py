@@ -211,8 +211,8 @@ def _needed(storage: TableStorage, files: Mapping[str, StoredFile], places: Mapp
     """Return which of the files lie in one of these places, under any name, and why each is needed."""
     known = NeededFiles()
     known.add(places, root_uri=storage.root_uri)
-    claims = ((uri, known.claim_on(file)) for uri, file in files.items())
-    return [f"{uri} {places[claim.uri]}, as {claim.uri}" for uri, claim in claims if claim is not None]
+    needs = ((uri, known.need_of(file)) for uri, file in files.items())
+    return [f"{uri} {places[need.uri]}, as {need.uri}" for uri, need in needs if need is not None]
 
 
 def _disagreement(reader: SecondReader, ours: LiveVersion, found: str, allowed: str) -> Refused:

@@ -75,9 +75,9 @@ class ListedFolders:
 class Fences:
     """Find folders below a table's root that are not its own: behind a link, or of another table."""
 
-    def __init__(self, storage: TableStorage, look: ListedFolders) -> None:
+    def __init__(self, storage: TableStorage, listed: ListedFolders) -> None:
         self._storage = storage
-        self._look = look
+        self._listed = listed
         self._why: dict[str, tuple[ProtectionReason, str] | None] = {storage.root_uri: None}
 
     def look_at(self, folders: Iterable[str]) -> None:
@@ -85,8 +85,8 @@ class Fences:
         unknown = sorted(
             {ancestor for folder in folders for ancestor in self._chain(folder)} - self._why.keys(), key=len
         )
-        may_be_links = unknown if self._look.files.has_links else []
-        found = self._look.look_many(
+        may_be_links = unknown if self._listed.files.has_links else []
+        found = self._listed.look_many(
             [*may_be_links, *(f"{folder}/{marker}" for folder in unknown for marker in (*_OF_A_TABLE, _METADATA))]
         )
         for folder in unknown:  # shorter ones, so parents, first

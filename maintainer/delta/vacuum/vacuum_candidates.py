@@ -10,7 +10,7 @@ from functools import cache
 from itertools import chain, islice
 
 from maintainer.delta.log.replay.log_replay import LogReplay, replay
-from maintainer.delta.storage.file_identity import Claim, NeededFiles
+from maintainer.delta.storage.file_identity import FileNeed, NeededFiles
 from maintainer.delta.storage.file_store import FileStore, StoredFile
 from maintainer.delta.storage.log_paths import short_uri
 from maintainer.delta.storage.table_log import commits_among
@@ -72,7 +72,7 @@ def history(
     )
 
 
-def look(
+def with_deletable_files(
     storage: TableStorage,
     facts: TableFacts,
     question: VacuumQuestion,
@@ -81,7 +81,7 @@ def look(
     log: LogReplay | None = None,
     keep: Callable[[LogReplay], None] = lambda log: None,
 ) -> TableFacts:
-    """Find what may be deleted; see ``TableReader.vacuum_look``.
+    """Return the facts with what may be deleted; see ``TableReader.vacuum_look``.
 
     ``log`` is given where it was just read. ``keep`` is given what a deletion of just these files looks at again.
     """
@@ -93,12 +93,12 @@ def look(
     protected = protected_uris(storage, facts, log, question.removed_before_ms)
     listed = ListedFolders(storage.files)
 
-    def own() -> NeededFiles:
+    def needed_here() -> NeededFiles:
         needed = NeededFiles()
         needed.add(protected, root_uri=storage.root_uri)
         return needed
 
-    sieve = Sieve(storage, listed, own, lambda: references.into(storage.root_uri, question.tables, locator))
+    sieve = Sieve(storage, listed, needed_here, lambda: references.into(storage.root_uri, question.tables, locator))
     protections: list[Protection] = []
     untracked: list[StoredFile] = []
     listing: Listing | None = None
@@ -185,7 +185,7 @@ def _untracked(
     if untracked.files:
         known_files.add(chain(log.named_uris(), protected), root_uri=storage.root_uri)
     # The log may name a file under another spelling: then it is known.
-    files = [file for file in untracked.files if known_files.claim_on(file) is None]
+    files = [file for file in untracked.files if known_files.need_of(file) is None]
     first = log.times[0] if log.times else (facts.version + 1, question.now_ms)
     if first[0] == 0 or first[1] <= question.removed_before_ms:
         return files, untracked.listing
@@ -232,27 +232,27 @@ class Sieve:
     Args:
         storage: The table's.
         listed: Where folders are looked at.
-        own: Gives what the table's own log needs; asked once, if there is anything to leave out.
-        referred: Gives what other tables need, by table, and what cannot be known of them; asked once.
+        needed_here: Gives what the table's own log needs; asked once, if there is anything to leave out.
+        needed_elsewhere: Gives what other tables need, by table, and what cannot be known of them; asked once.
     """
 
     def __init__(
         self,
         storage: TableStorage,
         listed: ListedFolders,
-        own: Callable[[], NeededFiles],
-        referred: Callable[[], tuple[dict[str, NeededFiles], list[str]]],
+        needed_here: Callable[[], NeededFiles],
+        needed_elsewhere: Callable[[], tuple[dict[str, NeededFiles], list[str]]],
     ) -> None:
         self._storage = storage
         self._fences = Fences(storage, listed)
-        self._own, self._referred = cache(own), cache(referred)
+        self._needed_here, self._needed_elsewhere = cache(needed_here), cache(needed_elsewhere)
         self._behind = defaultdict[tuple[ProtectionReason, str], _Held](_Held)
-        self._by_claim = defaultdict[Claim, _Held](_Held)
+        self._by_need = defaultdict[FileNeed, _Held](_Held)
         self._by_table = defaultdict[tuple[str, bool], _Held](_Held)
 
     def free(self, present: dict[str, StoredFile]) -> dict[str, StoredFile]:
         """Return the files that nothing needs."""
-        return self.unneeded(self._unclaimed(self._fenced_off(present))) if present else {}
+        return self.unneeded(self._unneeded_here(self._fenced_off(present))) if present else {}
 
     def _fenced_off(self, present: dict[str, StoredFile]) -> dict[str, StoredFile]:
         """Leave out links, what lies behind one, and what lies in another table's folder."""
@@ -266,25 +266,25 @@ class Sieve:
                 free[uri] = file
         return free
 
-    def _unclaimed(self, files: dict[str, StoredFile]) -> dict[str, StoredFile]:
+    def _unneeded_here(self, files: dict[str, StoredFile]) -> dict[str, StoredFile]:
         """Leave out what the table's own log needs under another spelling, or may need."""
-        own, free = self._own(), dict[str, StoredFile]()
+        needed, free = self._needed_here(), dict[str, StoredFile]()
         for uri, file in files.items():
-            claim = own.claim_on(file)
-            if claim is None:
+            need = needed.need_of(file)
+            if need is None:
                 free[uri] = file
             else:
-                self._by_claim[claim].add(file)
+                self._by_need[need].add(file)
         return free
 
     def unneeded(self, files: dict[str, StoredFile]) -> dict[str, StoredFile]:
         """Leave out what another table's log refers to, or may refer to."""
         free = dict(files)
-        for table, references in sorted(self._referred()[0].items()):
+        for table, references in sorted(self._needed_elsewhere()[0].items()):
             for uri, file in files.items():
-                claim = references.claim_on(file) if uri in free else None
-                if claim is not None:
-                    self._by_table[table, claim.certain].add(free.pop(uri))
+                need = references.need_of(file) if uri in free else None
+                if need is not None:
+                    self._by_table[table, need.certain].add(free.pop(uri))
         return free
 
     def protections(self) -> Iterator[Protection]:
@@ -293,14 +293,14 @@ class Sieve:
             is_link = why is ProtectionReason.SYMLINK
             words = "reached through the link" if is_link else "in the folder of another table,"
             yield held.protection(why, f"{words} {short_uri(self._storage.root_uri, place)}")
-        for claim, held in islice(self._by_claim.items(), _SHOWN):
-            text = f"may be what the log names as {claim.uri}, which cannot be checked from here"
-            text = f"removed once and needed again as {claim.uri}" if claim.certain else text
+        for need, held in islice(self._by_need.items(), _SHOWN):
+            text = f"may be what the log names as {need.uri}, which cannot be checked from here"
+            text = f"removed once and needed again as {need.uri}" if need.certain else text
             yield held.protection(ProtectionReason.NEEDED, text)
-        if (num_more := len(self._by_claim) - _SHOWN) > 0:
+        if (num_more := len(self._by_need) - _SHOWN) > 0:
             text = f"{num_more:,} more are needed under another spelling"
             yield Protection(ProtectionReason.NEEDED, text, num_more)
-        for problem in self._referred()[1]:
+        for problem in self._needed_elsewhere()[1]:
             yield Protection(ProtectionReason.UNKNOWN_REFERENCE, problem, 0)
         for (table, certain), held in sorted(self._by_table.items()):
             words = "may refer to: it names a file of the same name"

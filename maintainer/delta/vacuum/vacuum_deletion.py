@@ -24,7 +24,14 @@ from maintainer.delta.storage.file_store import StoredFile, seen_of
 from maintainer.delta.storage.table_log import LogEntry
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.requirements import check_same_table
-from maintainer.delta.vacuum.file_deletion import FilesSeen, NamesSeen, PlannedFiles, Taken, check_unchanged, take_away
+from maintainer.delta.vacuum.file_deletion import (
+    DeletionEnd,
+    FilesSeen,
+    NamesSeen,
+    PlannedFiles,
+    check_unchanged,
+    take_away,
+)
 from maintainer.delta.vacuum.log_watch import LogWatch
 from maintainer.delta.vacuum.needed_elsewhere import Locator, References
 from maintainer.delta.vacuum.second_reader import Going, LiveFile, LiveVersion, SecondReader, check_second_reading
@@ -247,7 +254,7 @@ class Deletion:
     def _is_among(self, named: NeededFiles, uri: str) -> bool:
         """Whether files that a commit names include a planned file, by identity; by place if it does not exist."""
         file = self._present.get(uri)
-        return named.is_known_as(uri) if file is None else named.claim_on(file) is not None
+        return named.is_known_as(uri) if file is None else named.need_of(file) is not None
 
     def _conflict(self, what: str, found: str | None = None) -> CommitConflict:
         way_out = "nothing needed was deleted; plan again"
@@ -275,8 +282,7 @@ class Deletion:
             for uri, file_now in sieve.free(part).items():
                 if _unchanged(self._planned[uri], file_now):
                     self._present.add(file_now)
-        protections = tuple(sieve.protections())
-        if protections:
+        if protections := tuple(sieve.protections()):
             raise self._refused(
                 "nothing was deleted: something else needs these files, or may need them", "A450",
                 "\n".join(protection.text for protection in protections), None,
@@ -295,7 +301,7 @@ class Deletion:
         manifest = Manifest(run_id, self._storage.root_uri, self._facts.table_id, keep_until_ms, files)
         return write_manifest(self._storage, manifest, self._facts.ref.identifier)
 
-    def _take(self, first: int, trash: str | None) -> Taken:
+    def _take(self, first: int, trash: str | None) -> DeletionEnd:
         """Delete or move the files, unless the clock is wrong or another commit forbids it."""
         start = len(self._storage.root_uri) + 1
 
@@ -307,17 +313,12 @@ class Deletion:
                 self._storage.files.move(uri, trash_target(trash, uri[start:]))
 
         def progress(num_deleted: int, markers: Mapping[str, str]) -> None:
-            named = tuple((self._planned[uri].path, marker) for uri, marker in markers.items())
-            self._guard.progress(num_deleted, named)
+            self._guard.progress(num_deleted, tuple((self._planned[uri].path, name) for uri, name in markers.items()))
 
         return take_away(
-            self._present,
-            take,
-            stop_reason=self._guard.stop_reason,
-            check=lambda: self._check_newer_commits(first),
-            progress=progress,
-            remove_many=self._storage.files.delete_many if trash is None else lambda uris: None,
-        )
+            self._present, take, stop_reason=self._guard.stop_reason, check=lambda: self._check_newer_commits(first),
+            progress=progress, remove_many=self._storage.files.delete_many if trash is None else lambda uris: None,
+        )  # fmt: skip
 
     def _check_newer_commits(self, first: int) -> None:
         """A log that cannot be read ends the deletion with its cause, as other errors do."""
@@ -352,7 +353,7 @@ class Deletion:
         needed: NeededFiles,
         before: NamesSeen,
         after: NamesSeen,
-        attempt: Taken,
+        attempt: DeletionEnd,
         trash: str | None,
         log: LogReplay,
     ) -> VacuumReceipt:

@@ -166,7 +166,7 @@ class ObjectStorage:
         REQUEST_COUNT.add(lists_of(len(page["objects"]) + len(page["common_prefixes"])) - lists_of(0))
         return [stored_object(meta) for meta in page["objects"]], list(page["common_prefixes"])
 
-    def look(self, name: str) -> StoredObject | None:
+    def head(self, name: str) -> StoredObject | None:
         """Return what the store says of one object; None where there is none.
 
         Raises:
@@ -269,7 +269,7 @@ class ObjectStorage:
 
         for _ in _tries():
             tag = self._ask(stored, requests)
-            if tag or self.look(name) is not None:
+            if tag or self.head(name) is not None:
                 break
         return tag
 

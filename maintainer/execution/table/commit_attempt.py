@@ -32,12 +32,12 @@ from maintainer.errors import (
     WindowClosed,
 )
 from maintainer.execution.run_context import problem_of
-from maintainer.execution.table.recovery import deletion_receipt, fate_of, receipt_from_log
+from maintainer.execution.table.recovery import deletion_receipt, end_of, receipt_from_log
 from maintainer.execution.table.table_worker import StepWork, TableWorker
 from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.model.plan.steps import SetPropertiesStep, Step
 from maintainer.model.run.receipts import CommitReceipt, Proof, VacuumReceipt
-from maintainer.model.run.run_events import Fate, Intent, Result, Writing, named
+from maintainer.model.run.run_events import CommitEnd, Intent, Result, Writing, named
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import PartitionValues, TableFacts
 from maintainer.planning.recheck.staleness import StaleReasons, recheck, refusal
@@ -222,9 +222,9 @@ class CommitAttempt:
         if self.read_version is None:
             self.work.unsettled = False
             return
-        fate, landed = self._what_landed(self.read_version, error)
-        self.work.unsettled = fate is Fate.UNKNOWN
-        self._record(fate, landed, problem_of(error))
+        end, landed = self._what_landed(self.read_version, error)
+        self.work.unsettled = end is CommitEnd.UNKNOWN
+        self._record(end, landed, problem_of(error))
 
     def landed(self, receipt: CommitReceipt | VacuumReceipt) -> None:
         """Add the receipt to the step's work, so that nothing that landed is lost, and write RESULT.
@@ -238,45 +238,47 @@ class CommitAttempt:
             self.work.vacuum = receipt
         self.work.unsettled = False
         if self.read_version is not None:
-            self._record(fate_of(receipt), receipt)
+            self._record(end_of(receipt), receipt)
 
     def _record(
-        self, fate: Fate, receipt: CommitReceipt | VacuumReceipt | None, problem: Problem | None = None
+        self, end: CommitEnd, receipt: CommitReceipt | VacuumReceipt | None, problem: Problem | None = None
     ) -> None:
         context = self.worker.context
         at_ms = context.clock.now_ms()
-        context.journal.record(Result(at_ms, *named(self.facts), self.stamp, self.work.kind, fate, receipt, problem))
+        context.journal.record(Result(at_ms, *named(self.facts), self.stamp, self.work.kind, end, receipt, problem))
 
-    def _what_landed(self, read_version: int, error: Exception) -> tuple[Fate, CommitReceipt | VacuumReceipt | None]:
+    def _what_landed(
+        self, read_version: int, error: Exception
+    ) -> tuple[CommitEnd, CommitReceipt | VacuumReceipt | None]:
         """Settle an attempt that raised after INTENT; a landed commit is added to the step's work."""
         engine, work = self.worker.engine, self.work
         if work.deletion is not None:
             if work.num_deleted is None and isinstance(error, CommitNotLanded):
-                return Fate.NOT_LANDED, None  # VACUUM START did not land
+                return CommitEnd.NOT_LANDED, None  # VACUUM START did not land
             try:
                 files = () if work.num_deleted is None else work.deletion.files
                 work.vacuum = deletion_receipt(engine, self.facts, files, self.stamp, read_version)
             except Exception:  # the engine is gone: the next run looks
-                return Fate.UNKNOWN, None
-            return fate_of(work.vacuum), work.vacuum
+                return CommitEnd.UNKNOWN, None
+            return end_of(work.vacuum), work.vacuum
         match error:
             case CommitUnknown():
-                return Fate.UNKNOWN, None
+                return CommitEnd.UNKNOWN, None
             case CommitConflict() | CommitNotLanded():
-                return Fate.NOT_LANDED, None
+                return CommitEnd.NOT_LANDED, None
         # A proof may fail before the commit and after it (V503: it landed in another table), so the log is asked.
         try:
             version = engine.reader.find_commit(self.facts, self.stamp, after_version=read_version)
         except Exception:  # the engine is gone: the next run asks again
-            return Fate.UNKNOWN, None
+            return CommitEnd.UNKNOWN, None
         if version is None:
-            return Fate.NOT_LANDED, None
+            return CommitEnd.NOT_LANDED, None
         landed = CommitReceipt(version=version, read_version=read_version)
         with contextlib.suppress(Exception):  # without figures it has landed all the same
             landed = receipt_from_log(engine, self.facts, version, read_version)
         work.commits.append(landed)
         work.notes.append(f"version {version} is ours, but its receipt was lost; it counts as not proven")
-        return Fate.LANDED, landed
+        return CommitEnd.LANDED, landed
 
 
 @contextmanager

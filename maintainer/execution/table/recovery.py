@@ -21,7 +21,7 @@ from maintainer.execution.table.table_worker import StepWork, TableWorker
 from maintainer.journal.memory.past_runs import read_plan, recorded_step
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.receipts import Amounts, CommitReceipt, VacuumReceipt
-from maintainer.model.run.run_events import Fate, Intent, Writing
+from maintainer.model.run.run_events import CommitEnd, Intent, Writing
 from maintainer.model.table.commit_records import CommitStamp, CommitsWanted
 from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRecord
 from maintainer.units import count_of, format_size
@@ -60,15 +60,15 @@ def deletion_receipt(
     )
 
 
-def fate_of(receipt: CommitReceipt | VacuumReceipt | None) -> Fate:
+def end_of(receipt: CommitReceipt | VacuumReceipt | None) -> CommitEnd:
     """Return how the work behind this receipt ended; a deletion may have taken files and have no commit."""
     match receipt:
         case None:
-            return Fate.NOT_LANDED
+            return CommitEnd.NOT_LANDED
         case VacuumReceipt(version_after=None):
-            return Fate.NO_COMMIT
+            return CommitEnd.NO_COMMIT
         case _:
-            return Fate.LANDED
+            return CommitEnd.LANDED
 
 
 def vacuum_versions(
@@ -200,13 +200,13 @@ class _Settling:
                 stay = _what_stays(intent)
                 work.notes[-1] += f"; {stay}" if stay else ""
                 detail = "; ".join(part for part in (stay, moved) if part) or None
-                journal.settled(intent, Fate.NOT_LANDED, None, detail=detail)
+                journal.settled(intent, CommitEnd.NOT_LANDED, None, detail=detail)
             return None
         if is_own:
             # Recorded before it is checked: a version that landed counts as not proven until the check has passed, and
             # one that fails its check must be known all the same.
             receipt = receipt_from_log(self.worker.engine, facts, version, intent.read_version)
-            journal.settled(intent, Fate.LANDED, receipt, detail=moved)
+            journal.settled(intent, CommitEnd.LANDED, receipt, detail=moved)
         return None if intent.kind == "set_properties" or self._check(intent.stamp, version) else version
 
     def proven_now(self, debt: set[int]) -> set[int]:
@@ -238,7 +238,7 @@ class _Settling:
         journal = self.worker.context.journal
         receipt, text = settled_deletion(self.worker.engine, self.facts, intent, journal.runs_dir)
         text = "; ".join(part for part in (text, moved) if part)
-        journal.settled(intent, fate_of(receipt), receipt, detail=text)
+        journal.settled(intent, end_of(receipt), receipt, detail=text)
         self.work.notes.append(f"run {intent.stamp.run_id} ended in the middle of a deletion: {text}")
 
     def _check(self, stamp: CommitStamp, version: int) -> bool:

@@ -83,7 +83,7 @@ def rewrite_metrics(
     )
 
 
-def files_left(work: StepWork, at_ms: int) -> FilesSeen | None:
+def files_after(work: StepWork, at_ms: int) -> FilesSeen | None:
     """Return the table as a step left it, from its last look and the commits that came after that look.
 
     Commits of others after that look are not in it. None where nothing was read, or a commit's figures were lost.

@@ -26,7 +26,7 @@ from maintainer.errors import (
 from maintainer.execution.run_context import problem_of
 from maintainer.execution.table.commit_attempt import check_window
 from maintainer.execution.table.recovery import remove_unfinished, settle
-from maintainer.execution.table.rewrite_metrics import files_left, rewrite_metrics
+from maintainer.execution.table.rewrite_metrics import files_after, rewrite_metrics
 from maintainer.execution.table.step_runs import LIFT_HELP, run_properties, run_rewrite, run_vacuum, with_protocol
 from maintainer.execution.table.table_worker import StepWork, TableWorker
 from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
@@ -230,7 +230,7 @@ class TableRun:
             error=problem,
             note="; ".join(work.notes) or None,
             turns=tuple(work.turns),
-            left=files_left(work, context.clock.now_ms()),
+            files_after=files_after(work, context.clock.now_ms()),
             boxes=work.boxes,
             layout=work.layout,
         )

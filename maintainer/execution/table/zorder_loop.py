@@ -50,7 +50,7 @@ def run_turns(worker: TableWorker, work: StepWork, step: ZOrderStep) -> StepStat
     for number in range(settings.max_turns):
         worker.control.check()
         check_window(worker)
-        facts = look(worker, step)
+        facts = read_with_ranges(worker, step)
         figures = figures_of(step, facts)
         _close(work, figures)
         work.boxes = layout_boxes(_revision(step, facts), facts, work.boxes)
@@ -70,8 +70,8 @@ def run_turns(worker: TableWorker, work: StepWork, step: ZOrderStep) -> StepStat
             work.notes.append(f"after {len(work.turns)} turns another writer was there first: {conflict.what}")
             break
         finally:
-            if len(work.commits) > landed and current.turn is not None:
-                work.turns.append(TurnOutcome(current.turn, work.commits[-1].version, figures))
+            if len(work.commits) > landed and current.planned_turn is not None:
+                work.turns.append(TurnOutcome(current.planned_turn, work.commits[-1].version, figures))
                 at_ms = worker.context.clock.now_ms()
                 worker.context.journal.record(Turned(at_ms, worker.plan.ref.identifier, work.step_id, work.turns[-1]))
         work.batches_done += 1
@@ -83,7 +83,7 @@ def run_turns(worker: TableWorker, work: StepWork, step: ZOrderStep) -> StepStat
     return StepStatus.SUCCEEDED if work.commits else StepStatus.NOTHING_LEFT
 
 
-def look(worker: TableWorker, step: ZOrderStep) -> TableFacts:
+def read_with_ranges(worker: TableWorker, step: ZOrderStep) -> TableFacts:
     """Read the table with the ranges that the next turn is chosen by."""
     reader = worker.engine.reader
     facts = reader.facts(worker.plan.ref)
@@ -135,9 +135,9 @@ def run_full_zorder(worker: TableWorker, work: StepWork, step: ZOrderStep) -> St
     Raises:
         MaintainerError: A batch failed; what landed before is in ``work``.
     """
-    before = _look(worker, step)
+    before = _read_for_figures(worker, step)
     status = run_rewrite(worker, work, step)
-    after = _look(worker, step) if before is not None and work.commits else None
+    after = _read_for_figures(worker, step) if before is not None and work.commits else None
     tag = (ZORDER_TAG, zorder_tag_value(step.columns))
     # An engine that sets no tags does not say which files are in order.
     if before is not None and after is not None and any(file.tag(tag[0]) == tag[1] for file in after.files):
@@ -149,7 +149,7 @@ def run_full_zorder(worker: TableWorker, work: StepWork, step: ZOrderStep) -> St
     return status
 
 
-def _look(worker: TableWorker, step: ZOrderStep) -> TableFacts | None:
+def _read_for_figures(worker: TableWorker, step: ZOrderStep) -> TableFacts | None:
     """Read the table with the ranges of the step's columns; None where that cannot be done, or costs too much."""
     reader = worker.engine.reader
     try:

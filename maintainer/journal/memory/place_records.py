@@ -16,7 +16,7 @@ from maintainer.model.plan.steps import REWRITE_KINDS, StepKind
 from maintainer.model.run.outcome import StepOutcome, StepStatus, TableStatus
 from maintainer.model.run.progress import StepFinished, TableFinished, Verified
 from maintainer.model.run.receipts import CommitReceipt, VacuumReceipt
-from maintainer.model.run.run_events import DELETED, Accepted, Fate, Listed, Quarantined, Result, RunEvent
+from maintainer.model.run.run_events import DELETED, Accepted, CommitEnd, Listed, Quarantined, Result, RunEvent
 from maintainer.model.table.table_facts import TableRecord
 
 MAX_PROVEN_VERSIONS = 20
@@ -106,17 +106,17 @@ class PlaceRecord:
     def _take_result(self, event: Result, done_at_ms: int, latest_ms: int) -> None:
         """Take in how a commit or a deletion ended; a rewrite counts as unproven until a check passed."""
         match event.receipt:
-            case CommitReceipt() as commit if event.kind in REWRITE_KINDS and event.fate is Fate.LANDED:
-                self.claim(commit.version)
+            case CommitReceipt() as commit if event.kind in REWRITE_KINDS and event.end is CommitEnd.LANDED:
+                self.add_unproven(commit.version)
                 if commit.num_files_removed or commit.num_files_added:
                     self.last_rewrite_at_ms = later(self.last_rewrite_at_ms, done_at_ms, latest_ms)
-            case VacuumReceipt() as vacuum if event.fate in DELETED:
+            case VacuumReceipt() as vacuum if event.end in DELETED:
                 if vacuum.num_files_deleted:
                     self.vacuumed_bytes = [*self.vacuumed_bytes, vacuum.bytes_deleted][-MAX_VACUUMS_REMEMBERED:]
                 if vacuum.num_files_deleted or vacuum.num_files_emptied:
                     self.last_delete_at_ms = later(self.last_delete_at_ms, done_at_ms, latest_ms)
 
-    def claim(self, version: int) -> None:
+    def add_unproven(self, version: int) -> None:
         """Count a version as ours and not proven."""
         self.unproven.add(version)
         self.proven = [proven for proven in self.proven if proven != version]

@@ -36,8 +36,8 @@ from maintainer.model.run.progress import (
 from maintainer.model.run.receipts import CommitReceipt, Proof, VacuumReceipt, Verdict
 from maintainer.model.run.run_events import (
     DELETED,
+    CommitEnd,
     Deleting,
-    Fate,
     Intent,
     RecordOpened,
     Result,
@@ -68,7 +68,7 @@ class StepRecord:
     writings: dict[tuple[int, tuple[str, ...]], Writing] = field(default_factory=dict)
     """By batch and names: what it began to write, and neither tried to commit nor removed; and what may come late."""
     intents: dict[int, Intent] = field(default_factory=dict)
-    fates: dict[int, Result] = field(default_factory=dict)
+    results: dict[int, Result] = field(default_factory=dict)
     num_deleted: int | None = None
     turns: list[TurnOutcome] = field(default_factory=list)
     checks: dict[int | None, Verified] = field(default_factory=dict)
@@ -97,12 +97,12 @@ class StepRecord:
             case Intent(stamp=stamp):
                 self.writings.pop((stamp.batch, ()), None)
                 self.intents[stamp.batch] = event
-                self.fates.pop(stamp.batch, None)
-            case Result(stamp=stamp, fate=fate) if fate is not Fate.UNKNOWN or stamp.batch not in self.fates:
-                self.fates[stamp.batch] = event
+                self.results.pop(stamp.batch, None)
+            case Result(stamp=stamp, end=end) if end is not CommitEnd.UNKNOWN or stamp.batch not in self.results:
+                self.results[stamp.batch] = event
             case Deleting(num_deleted=num_deleted):
                 self.num_deleted = max(self.num_deleted or 0, num_deleted)
-            case Turned(turn=turn):
+            case Turned(outcome=turn):
                 self.turns.append(turn)
             case Verified(version=version):
                 self.checks[version] = event
@@ -111,9 +111,9 @@ class StepRecord:
 
     def forget_the_settled(self) -> None:
         """Keep what is open, and when the step began and ended."""
-        for batch in [batch for batch, result in self.fates.items() if result.fate is not Fate.UNKNOWN]:
+        for batch in [batch for batch, result in self.results.items() if result.end is not CommitEnd.UNKNOWN]:
             self.intents.pop(batch, None)
-            del self.fates[batch]
+            del self.results[batch]
         for kept in (self.turns, self.checks, self.assertions):
             kept.clear()
         self.finished = None
@@ -121,7 +121,7 @@ class StepRecord:
     @property
     def open_intents(self) -> list[Intent]:
         """What was tried of which nobody knows how it ended."""
-        settled = {batch for batch, result in self.fates.items() if result.fate is not Fate.UNKNOWN}
+        settled = {batch for batch, result in self.results.items() if result.end is not CommitEnd.UNKNOWN}
         return [intent for batch, intent in self.intents.items() if batch not in settled]
 
     def judged(self, step: StepOutcome) -> StepOutcome:
@@ -136,7 +136,7 @@ class StepRecord:
     @property
     def landed(self) -> list[Result]:
         """Results and settlements of what landed or was deleted, in the order of the batches."""
-        return [result for _, result in sorted(self.fates.items()) if result.fate in DELETED]
+        return [result for _, result in sorted(self.results.items()) if result.end in DELETED]
 
     def commits(self, results: Iterable[Result]) -> tuple[CommitReceipt, ...]:
         """Receipts of commits, with the proof that their INTENT has."""
@@ -181,7 +181,7 @@ class RunFold:
 
     @property
     def open_intents(self) -> tuple[Intent, ...]:
-        """What no result and no settlement ended, oldest first; a result of fate ``UNKNOWN`` does not end it."""
+        """What no result and no settlement ended, oldest first; a result that is ``UNKNOWN`` does not end it."""
         intents = (intent for step in self.steps.values() for intent in step.open_intents)
         return tuple(sorted(intents, key=lambda intent: intent.at_ms))
 
@@ -290,7 +290,7 @@ def _step(step_id: str, planned: Step, record: StepRecord) -> StepOutcome:
     own = [result for result in record.landed if not isinstance(result, Settled)]
     assertions, commits = tuple(record.assertions), record.commits(own)
     step = replace(record.finished.outcome, commits=commits, assertions=assertions)
-    settled = [result for result in record.fates.values() if isinstance(result, Settled)]
+    settled = [result for result in record.results.values() if isinstance(result, Settled)]
     later = [result for result in record.landed if isinstance(result, Settled)]
     if not later:
         if step.status is StepStatus.UNKNOWN and settled and not record.open_intents:
@@ -351,7 +351,7 @@ def _failed_check(check: Verified) -> Problem:
 
 def _of_deletion(record: StepRecord) -> str:
     """Describe how far a deletion came: by what a later run saw on storage, or else by its own records."""
-    settled = next((result for result in record.fates.values() if isinstance(result, Settled)), None)
+    settled = next((result for result in record.results.values() if isinstance(result, Settled)), None)
     intent = next(iter(record.intents.values()), None)
     planned = 0 if intent is None else intent.num_files
     if settled is not None:

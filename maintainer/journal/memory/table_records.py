@@ -189,7 +189,7 @@ class _State:
     def fold_run(self, run: RunRecord) -> None:
         """Take in a run's events, and its open intents as versions not proven."""
         self._fold(run.events, run)
-        self.claim_intents(run)
+        self.add_intents(run)
 
     def _fold(self, events: Iterable[RunEvent], run: RunRecord) -> None:
         latest_ms = latest_time_ms()
@@ -201,11 +201,11 @@ class _State:
                 step = run.fold.steps.get(step_of(event) or "")
                 self._place(*event.place).fold(event, event.at_ms if step is None else step.last_at_ms, latest_ms)
 
-    def claim_intents(self, run: RunRecord) -> None:
+    def add_intents(self, run: RunRecord) -> None:
         """Count the versions that open intents may have become as ours and not proven."""
         for intent in run.fold.open_intents:
             if intent.kind in REWRITE_KINDS:
-                self._place(intent.table_id, intent.location).claim(intent.read_version + 1)
+                self._place(intent.table_id, intent.location).add_unproven(intent.read_version + 1)
 
     def keep(self, run: RunRecord) -> None:
         """Remember that a run was taken in; one that closed its record and left nothing is not looked at again.
@@ -341,7 +341,7 @@ def _current(
     everything = deepcopy(over) if open_runs else over
     for run in open_runs:
         if run.folder.name in over.runs:
-            everything.claim_intents(run)
+            everything.add_intents(run)
         else:
             everything.fold_run(run)
     return everything, over, read

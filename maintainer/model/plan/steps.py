@@ -25,7 +25,7 @@ from maintainer.model.plan.layout_tags import (
     zorder_tag_value,
 )
 from maintainer.model.plan.reasons import Reason
-from maintainer.model.plan.zorder_turn import Turn, ZOrderSettings
+from maintainer.model.plan.zorder_turn import ZOrderSettings, ZOrderTurn
 from maintainer.model.table.storage_facts import AfterDeletion, Listing, TrashedRun
 from maintainer.model.table.table_facts import DataFile, PartitionValues, RemovedFile
 from maintainer.units import count_of, format_size, named
@@ -237,26 +237,26 @@ class CurveStep(BatchedStep):
 class ZOrderStep(CurveStep):
     """Write the files of each bin (one partition) in Z-order, as files of about ``max_file_size_bytes``.
 
-    With ``turn`` and ``settings`` it is incremental: the batch is the first turn's, and others follow it, planned from
-    the table as it is then. Without, each bin is a whole partition.
+    With ``planned_turn`` (``turn`` in documents) and ``settings`` it is incremental: the batch is the first turn's, and
+    others follow it, planned from the table as it is then. Without, each bin is a whole partition.
     """
 
     max_threads: int
     reasons: tuple[Reason, ...]
-    turn: Turn | None = None
+    planned_turn: ZOrderTurn | None = field(default=None, metadata={"alias": "turn"})
     settings: ZOrderSettings | None = None
     kind: Literal[StepKind.ZORDER] = StepKind.ZORDER
 
     @property
     def num_files_added(self) -> int:
         """As many as OPTIMIZE would write, or those of the turn."""
-        return sum(map(self.num_files_of, self.bins) if self.turn is None else self.turn.num_files)
+        return sum(map(self.num_files_of, self.bins) if self.planned_turn is None else self.planned_turn.num_files)
 
     @property
     def file_tags(self) -> tuple[tuple[str, str], ...]:
         """The columns of the order. Files of a turn have tags of their own: only together are they in order."""
         packed = (PACKED_TAG, str(self.max_file_size_bytes))
-        return (packed,) if self.turn is not None else (packed, (ZORDER_TAG, zorder_tag_value(self.columns)))
+        return (packed,) if self.planned_turn is not None else (packed, (ZORDER_TAG, zorder_tag_value(self.columns)))
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from maintainer.model.closed_types import TextEnum
 from maintainer.model.table.table_facts import PartitionValues
@@ -42,7 +42,7 @@ class LayoutChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ZOrderTurn:
     """What one turn takes, and what is expected of it.
 
     ``before`` and ``after`` are the layout now and as it is expected; None where nobody worked it out.
@@ -63,9 +63,12 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class TurnOutcome:
-    """What one turn did: the version it made, and the layout before and after it (None: nobody looked any more)."""
+    """What one turn did: the version it made, and the layout before and after it (None: nobody looked any more).
 
-    turn: Turn
+    ``planned`` is ``turn`` in documents.
+    """
+
+    planned: ZOrderTurn = field(metadata={"alias": "turn"})
     version: int
     before: LayoutFigures
     after: LayoutFigures | None = None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from maintainer.errors.foreign_text import without_secrets
@@ -72,8 +72,9 @@ class StepOutcome:
 
     ``metrics`` are a rewrite's figures as OPTIMIZE would return them; None for other kinds, and where the step ended
     before the table was read. ``turns`` are those of an incremental Z-order, one for each commit that rewrote files.
-    ``left`` is the table as the step left it, None where the table was not read; ``boxes`` is the layout before and
-    after a Z-order, ``layout`` the figures of a full one: those of an incremental one are in its turns.
+    ``files_after`` (``left`` in documents) are those of the table as the step left it, None where it was not read;
+    ``boxes`` is the layout before and after a Z-order, ``layout`` the figures of a full one: those of an incremental
+    one are in its turns.
     """
 
     step_id: str
@@ -88,7 +89,7 @@ class StepOutcome:
     note: str | None = None
     metrics: OptimizeMetrics | None = None
     turns: tuple[TurnOutcome, ...] = ()
-    left: FilesSeen | None = None
+    files_after: FilesSeen | None = field(default=None, metadata={"alias": "left"})
     boxes: LayoutBoxes | None = None
     layout: LayoutChange | None = None
 
@@ -193,25 +194,25 @@ class TableOutcome:
         return any(step.changed_table for step in self.steps)
 
     @property
-    def files_left(self) -> FilesSeen | None:
+    def files_after(self) -> FilesSeen | None:
         """The table as the last step that read it left it; None where none did, or a commit's figures are not in it."""
-        left = next((step.left for step in reversed(self.steps) if step.left is not None), None)
+        after = next((step.files_after for step in reversed(self.steps) if step.files_after is not None), None)
         commits = [commit for step in self.steps for commit in step.commits]
         # What a later run found out of a killed one came after the figures were written down.
-        if left is None or any(commit.version > left.version for commit in commits):
+        if after is None or any(commit.version > after.version for commit in commits):
             return None
-        return None if any(commit.num_files_removed and not commit.sizes_removed for commit in commits) else left
+        return None if any(commit.num_files_removed and not commit.sizes_removed for commit in commits) else after
 
     @property
-    def files_met(self) -> FilesSeen | None:
+    def files_before(self) -> FilesSeen | None:
         """That table without what this run committed: what its steps began with. None where none read it."""
-        if (left := self.files_left) is None:
+        if (after := self.files_after) is None:
             return None
         commits = [commit for step in self.steps for commit in step.commits]
-        return left.changed(
+        return after.changed(
             [commit.sizes_added for commit in commits],
             [commit.sizes_removed for commit in commits],
-            version=min((commit.version - 1 for commit in commits), default=left.version),
+            version=min((commit.version - 1 for commit in commits), default=after.version),
             at_ms=self.steps[0].started_at_ms,
         )
 

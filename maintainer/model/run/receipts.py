@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from operator import add
 from typing import Annotated
 
@@ -82,17 +82,17 @@ class FileFigures:
 
 @dataclass(frozen=True, slots=True)
 class PlanDifference:
-    """What a commit took beside the plan, and what it left of it.
+    """What a commit took beside the plan, and what of it remained untaken (``left`` in documents).
 
     A command of Delta's decides for itself. A rewrite of ours takes planned files with the deletion vectors that others
     gave them meanwhile, and leaves files that others removed.
     """
 
     beyond: FileFigures = FileFigures()
-    left: FileFigures = FileFigures()
+    untaken: FileFigures = field(default=FileFigures(), metadata={"alias": "left"})
 
     def __str__(self) -> str:
-        return f"it took {self.beyond.num_files} files beside the plan and left {self.left.num_files} of it"
+        return f"it took {self.beyond.num_files} files beside the plan and left {self.untaken.num_files} of it"
 
 
 class Verdict(TextEnum):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeGuard, get_args
 
 from maintainer.model.closed_types import TextEnum
@@ -28,8 +28,8 @@ MAX_PATHS = 100
 """Files and findings that an event names, of those that a deletion left or a proof has."""
 
 
-class Fate(TextEnum):
-    """What became of something that was tried."""
+class CommitEnd(TextEnum):
+    """How a commit or deletion that was tried ended."""
 
     LANDED = "landed"
     NO_COMMIT = "no_commit"  # a deletion that took files and left no commit: from the trash, or before it was stopped
@@ -37,7 +37,7 @@ class Fate(TextEnum):
     UNKNOWN = "unknown"
 
 
-DELETED = frozenset({Fate.LANDED, Fate.NO_COMMIT})
+DELETED = frozenset({CommitEnd.LANDED, CommitEnd.NO_COMMIT})
 """How a deletion can have ended that did anything."""
 
 
@@ -79,7 +79,7 @@ class Turned:
     at_ms: int
     table: str
     step_id: str
-    turn: TurnOutcome
+    outcome: TurnOutcome = field(metadata={"alias": "turn"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class Result(TableEvent):
 
     stamp: CommitStamp
     kind: str
-    fate: Fate
+    end: CommitEnd = field(metadata={"alias": "fate"})
     receipt: CommitReceipt | VacuumReceipt | None = None
     error: Problem | None = None
 
@@ -181,7 +181,7 @@ class SettledEarlier(TableEvent):
     of_run: str
     of_step: str
     of_batch: int
-    fate: Fate
+    end: CommitEnd = field(metadata={"alias": "fate"})
     version: int | None = None
 
 

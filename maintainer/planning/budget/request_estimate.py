@@ -115,7 +115,7 @@ def _num_commits_read(observed: Observed) -> int:
 def _bin_terms(step: BatchedStep, bin_: Bin) -> Counter[Term]:
     num_written, is_by_spark = step.num_files_of(bin_), bin_.lane.lane is Lane.SPARK
     read, written = (Term.READ_BY_SPARK, Term.WRITTEN_BY_SPARK) if is_by_spark else (Term.READ, Term.WRITTEN)
-    if is_by_spark and step.order_columns and not (isinstance(step, ZOrderStep) and step.turn is not None):
+    if is_by_spark and step.order_columns and not (isinstance(step, ZOrderStep) and step.planned_turn is not None):
         read = Term.READ_IN_ORDER  # once for the ranges and once for the rows
     terms = Counter({read: len(bin_.files)})
     terms[written] = num_written

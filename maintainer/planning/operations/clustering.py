@@ -30,7 +30,7 @@ from maintainer.units import count_of, format_size
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    taken: tuple[DataFile, ...] = ()
+    to_cluster: tuple[DataFile, ...] = ()
     sealed: tuple[DataFile, ...] = ()
     other: tuple[DataFile, ...] = ()
     done: tuple[DataFile, ...] = ()
@@ -50,7 +50,7 @@ def plan_clustering(table: TableInput) -> Decision:
     selected = [file for partition in selection.partitions for file in partition.files]
     request = f"{cluster.min_cube_size_bytes}/{cluster.target_cube_size_bytes}"
     chosen = _choose(selected, facts.clustering_columns, cluster.min_cube_size_bytes, request, full=cluster.full)
-    bins = list(pack_in_order(chosen.taken, max_bin_bytes=cluster.bin_size_bytes))
+    bins = list(pack_in_order(chosen.to_cluster, max_bin_bytes=cluster.bin_size_bytes))
     least, full = policy.place_of("optimize.cluster.minCubeSize"), policy.place_of("optimize.cluster.full")
     in_cubes = f"in cubes of {format_size(cluster.min_cube_size_bytes)} or more"
     left_alone += leave_counted(ReasonCode.SEALED_CUBE, in_cubes, chosen.sealed, least)
@@ -96,7 +96,7 @@ def taken_by_optimize(
 ) -> tuple[DataFile, ...]:
     """Return the files that Delta's own OPTIMIZE takes: small cubes are merged also with nothing new beside them."""
     chosen = _choose(list(files), columns, min_cube_size_bytes, "", full=full)
-    return chosen.taken
+    return chosen.to_cluster
 
 
 def _choose(

@@ -90,7 +90,7 @@ def _zorder_beyond(step: ZOrderStep, policy: ResolvedPolicy, facts: TableFacts) 
     """Name another mode, and other columns of a full Z-order; a turn's columns are those of its revision."""
     zorder = policy.optimize.zorder
     full = zorder is not None and zorder.mode is ZOrderMode.FULL
-    if full is not (step.turn is None):
+    if full is not (step.planned_turn is None):
         yield "its Z-order is of another mode than the policy's `optimize.zorder.mode`"
     elif full and step.columns != (columns := tuple(column.quoted for column in zorder_columns(policy, facts))):
         yield f"it would put rows in order of {', '.join(step.columns)}, the policy asks for {', '.join(columns)}"
@@ -125,7 +125,7 @@ def _properties_beyond(
     """Name properties that the policy does not ask for. A Z-order keeps its revision in one; a set one is no change."""
     asked_for = plan_properties(policy, facts)
     wanted = dict(asked_for.after) if asked_for is not None else {}
-    has_turn = any(isinstance(planned, ZOrderStep) and planned.turn is not None for planned in table.steps)
+    has_turn = any(isinstance(planned, ZOrderStep) and planned.planned_turn is not None for planned in table.steps)
     for name, value in step.after:
         is_revision = has_turn and policy.optimize.zorder is not None and name.startswith(PROPERTY_PREFIX)
         if not is_revision and value not in (wanted.get(name), facts.property_map.get(name)):

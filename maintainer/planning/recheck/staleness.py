@@ -27,7 +27,7 @@ from maintainer.model.plan.steps import (
     VacuumStep,
     ZOrderStep,
 )
-from maintainer.model.plan.zorder_turn import Turn
+from maintainer.model.plan.zorder_turn import ZOrderTurn
 from maintainer.model.table.table_facts import DataFile, Protocol, TableFacts, TableRef
 from maintainer.planning.property_plan import property_of, same_value
 from maintainer.planning.selection.schema_columns import planned_columns
@@ -272,8 +272,8 @@ def reduce_step(step: Step, facts: TableFacts) -> tuple[Step | None, list[LeftAl
             return _reduce_properties(step, facts), []
         case BatchedStep():
             batches, dropped = _live_batches(step.batches, facts)
-            if isinstance(step, ZOrderStep) and step.turn is not None and dropped:
-                step = replace(step, turn=_live_turn(step.turn, step.bins, facts))
+            if isinstance(step, ZOrderStep) and step.planned_turn is not None and dropped:
+                step = replace(step, planned_turn=_live_turn(step.planned_turn, step.bins, facts))
             return (replace(step, batches=batches) if batches else None), dropped
         case VacuumStep():
             return _reduce_vacuum(step, facts)
@@ -318,15 +318,15 @@ def _is_live(file: DataFile, facts: TableFacts) -> bool:
     return facts.texts_by_key.get(file.key) == file.partition_texts
 
 
-def _live_turn(turn: Turn, bins: tuple[Bin, ...], facts: TableFacts) -> Turn:
+def _live_turn(planned: ZOrderTurn, bins: tuple[Bin, ...], facts: TableFacts) -> ZOrderTurn:
     """The turn of what is left: as many numbers of files as bins, in their order."""
     left = [
         (bin_, num_files)
-        for bin_, num_files in zip(bins, turn.num_files, strict=True)
+        for bin_, num_files in zip(bins, planned.num_files, strict=True)
         if all(_is_live(file, facts) for file in bin_.files)
     ]
     elements = sum(file.live_records or 0 for bin_, _ in left for file in bin_.files)
-    return replace(turn, num_files=tuple(num_files for _, num_files in left), elements=elements)
+    return replace(planned, num_files=tuple(num_files for _, num_files in left), elements=elements)
 
 
 def _dropped(bin_: Bin, num_changed: int) -> LeftAlone:

@@ -44,7 +44,7 @@ def cube_text(cube: str | None) -> str:
 
 def turn_reason(chosen: Chosen, target: Revision, optimized: Revision, options: ZOrderOptions) -> Reason:
     """Say what the turn takes and why."""
-    turn = chosen.turn
+    turn = chosen.planned_turn
     files = count_of(len(chosen.batch.files), "file")
     match turn.strategy:
         case Strategy.UNINDEXED:
@@ -160,9 +160,9 @@ def plan_incremental(table: TableInput) -> Decision:
     left_alone += _left_alone(candidates, chosen, in_turn, settings, optimized, options, held)
     if chosen is None:
         return Decision(None, tuple(left_alone))
-    written = target if chosen.turn.revision == target.tag else optimized
+    written = target if chosen.planned_turn.revision == target.tag else optimized
     now, then = forecast(facts.files, chosen, written, ranges_of(facts, written), unindexed_bytes(facts.files, written))
-    chosen = replace(chosen, turn=replace(chosen.turn, before=now, after=then))
+    chosen = replace(chosen, planned_turn=replace(chosen.planned_turn, before=now, after=then))
     reasons = [turn_reason(chosen, target, optimized, options)]
     reasons.extend(deleted_rows_reason(policy, list(chosen.batch.files)))
     step = ZOrderStep(
@@ -171,11 +171,11 @@ def plan_incremental(table: TableInput) -> Decision:
         max_file_size_bytes=policy.optimize.max_file_size_bytes,
         max_threads=policy.optimize.max_threads,
         reasons=tuple(reasons),
-        turn=chosen.turn,
+        planned_turn=chosen.planned_turn,
         settings=settings,
     )
     change = None
-    if is_new and chosen.turn.revision == target.tag:
+    if is_new and chosen.planned_turn.revision == target.tag:
         ranks = ", ".join(f"{column.name} in {column.num_ranks} ranges" for column in target.columns)
         why = Reason(ReasonCode.NEW_REVISION, f"{target.property_name}: {ranks}", options.origin)
         change = PropertyChange(target.property_name, None, target.to_json(), why)
@@ -211,8 +211,8 @@ def next_turn(
     chosen = choose_turn(settings, candidates, target, optimized)
     if chosen is None:
         return None
-    columns = (target if chosen.turn.revision == target.tag else optimized).names()
-    return replace(step, batches=(chosen.batch,), turn=chosen.turn, columns=columns)
+    columns = (target if chosen.planned_turn.revision == target.tag else optimized).names()
+    return replace(step, batches=(chosen.batch,), planned_turn=chosen.planned_turn, columns=columns)
 
 
 def loop_columns(step: ZOrderStep, facts: TableFacts) -> tuple[str, ...]:

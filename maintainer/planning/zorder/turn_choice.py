@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.steps import Batch, Bin
-from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy, Turn, ZOrderSettings
+from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy, ZOrderSettings, ZOrderTurn
 from maintainer.model.table.table_facts import DataFile, PartitionValues
 from maintainer.planning.curve.curve import box_of
 from maintainer.planning.curve.curve_files import Box, CurveFile, Ranges, boxes_of, curve_files, figures_of_boxes
@@ -43,7 +43,7 @@ class Candidates:
 class Chosen:
     """What a turn takes: the turn itself, its batch, and the groups (a bin each) or the piece behind it."""
 
-    turn: Turn
+    planned_turn: ZOrderTurn
     batch: Batch
     groups: tuple[Group, ...] = ()
     piece: Piece | None = None
@@ -53,7 +53,7 @@ class Chosen:
         """The cube that each bin's rows lie in; empty for the whole curve."""
         if self.groups:
             return tuple(group.cube for group in self.groups)
-        return (self.turn.cube or "",) * len(self.batch.bins)
+        return (self.planned_turn.cube or "",) * len(self.batch.bins)
 
 
 def sort_candidates(
@@ -162,7 +162,7 @@ def _unindexed(candidates: Candidates, settings: ZOrderSettings, target: Revisio
         num_files_of(bin_.size_bytes, candidates.bytes_of[bin_.partition_texts], largest) for bin_ in bins
     )
     elements = sum(file.live_records or 0 for file in taken)
-    turn = Turn(Strategy.UNINDEXED, target.tag, elements, num_files)
+    turn = ZOrderTurn(Strategy.UNINDEXED, target.tag, elements, num_files)
     return Chosen(turn, Batch(bins))
 
 
@@ -181,7 +181,7 @@ def _leveled(candidates: Candidates, settings: ZOrderSettings, optimized: Revisi
         return None
     first, elements = groups[0], sum(group.elements for group in groups)
     sizes = tuple(num_files(group) for group in groups)
-    turn = Turn(Strategy.LEVELED, optimized.tag, elements, sizes, first.level, first.cube)
+    turn = ZOrderTurn(Strategy.LEVELED, optimized.tag, elements, sizes, first.level, first.cube)
     bins = tuple(Bin(tuple(file.file for file in group.files)) for group in groups)
     return Chosen(turn, Batch(bins), groups=groups)
 
@@ -196,7 +196,7 @@ def _piece(candidates: Candidates, settings: ZOrderSettings, optimized: Revision
     if piece is None:
         return None
     num_files = max(1, round(piece.size_bytes / settings.max_file_size_bytes))
-    turn = Turn(Strategy.PIECES, optimized.tag, piece.elements, (num_files,), cube=piece.cube)
+    turn = ZOrderTurn(Strategy.PIECES, optimized.tag, piece.elements, (num_files,), cube=piece.cube)
     return Chosen(turn, Batch((Bin(tuple(file.file for file in piece.files)),)), piece=piece)
 
 
@@ -217,7 +217,7 @@ def forecast(
     untouched = [box for file, box in zip(files, now, strict=True) if file.key not in taken]
     made = [
         box
-        for bin_, num_files, cube in zip(chosen.batch.bins, chosen.turn.num_files, chosen.cubes, strict=True)
+        for bin_, num_files, cube in zip(chosen.batch.bins, chosen.planned_turn.num_files, chosen.cubes, strict=True)
         for box in even_parts(target, cube, num_files, bin_.size_bytes)
     ]
     total = sum(file.size_bytes for file in files)

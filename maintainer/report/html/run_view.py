@@ -352,8 +352,8 @@ def _tiles(outcome: RunOutcome, tables: Sequence[TableView]) -> tuple[Tile, ...]
 
 
 def _table(number: int, plan: TablePlan | None, table: TableOutcome, past: TablePast, tz: tzinfo) -> TableView:
-    met = table.files_met or (plan.checked if plan else None)
-    left = table.files_left
+    met = table.files_before or (plan.checked if plan else None)
+    left = table.files_after
     observed = plan.observed if plan else None
     commits = [receipt for step in table.steps for receipt in step.commits]
     before = met.sizes if met else observed.file_sizes if observed else ()

@@ -113,7 +113,7 @@ def _points(plan: Plan, table: TablePlan, outcome: RunOutcome, ended: TableOutco
         points.append(_of_look(table.checked))
     if ended is None or not any(step.commits for step in ended.steps):
         return points
-    first, last = ended.files_met, ended.files_left
+    first, last = ended.files_before, ended.files_after
     if first is not None and last is not None:
         return [*points, _of_look(first), _of_look(last)]
     # Whatever ended the steps, it took the figures with it: the commits alone say what was done.
@@ -144,7 +144,9 @@ def _each_once(points: Sequence[PastPoint]) -> tuple[PastPoint, ...]:
 
 
 def _layouts(plan: Plan, table: TablePlan, outcome: RunOutcome, ended: TableOutcome | None) -> list[LayoutPoint]:
-    before = next((step.turn.before for step in table.steps if isinstance(step, ZOrderStep) and step.turn), None)
+    before = next(
+        (step.planned_turn.before for step in table.steps if isinstance(step, ZOrderStep) and step.planned_turn), None
+    )
     points = [] if before is None else [_layout(plan.created_at_ms, before)]
     changes = [step.layout_change for step in (ended.steps if ended is not None else ()) if step.layout_change]
     if changes:

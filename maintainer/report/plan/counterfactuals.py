@@ -74,11 +74,11 @@ def of_step(step: Step, policy: ResolvedPolicy, at_ms: int) -> str:
 def _of_zorder(step: ZOrderStep, policy: ResolvedPolicy) -> str:
     """Say it by what chose the files: only a full Z-order and the strategy unindexed ask ``optimize.when``."""
     by_hand = step.settings is not None and step.settings.request
-    if step.turn is not None and step.turn.strategy is not Strategy.UNINDEXED:
-        what = f"the table property {REQUEST}" if by_hand else f"the strategy `{step.turn.strategy}`"
+    if step.planned_turn is not None and step.planned_turn.strategy is not Strategy.UNINDEXED:
+        what = f"the table property {REQUEST}" if by_hand else f"the strategy `{step.planned_turn.strategy}`"
         return f"left alone without {what}"
     done = f"left alone after a Z-order by {', '.join(step.columns)}"
-    if step.turn is not None:
+    if step.planned_turn is not None:
         done = "left alone once our Z-order has put them on its curve"
     purges = any(has_many_deleted_rows(file, policy.optimize.max_deleted_rows_ratio) for file in step.files)
     return done if purges or by_hand else f"{done}, or when optimize.when asks for more than there is"

@@ -117,7 +117,7 @@ def _rewrite_line(first: RewriteStep, steps: Sequence[RewriteStep]) -> str:
     sizes = f"{count_of(sum(step.num_files for step in steps), 'file')}, "
     sizes += f"{format_size(sum(step.size_bytes for step in steps))} -> about "
     facts = f"{sizes}{count_of(sum(step.num_files_added for step in steps), 'file')}{_how(first)}"
-    turns = [step.turn for step in steps if isinstance(step, ZOrderStep) and step.turn is not None]
+    turns = [step.planned_turn for step in steps if isinstance(step, ZOrderStep) and step.planned_turn is not None]
     if turns:
         pairs = [(turn.before, turn.after) for turn in turns]
         known = [(before.files_read, after.files_read) for before, after in pairs if before and after]
@@ -150,7 +150,7 @@ def _how(step: RewriteStep) -> str:
         case ClusterStep():
             full = ", also what other columns clustered" if step.full else ""
             return f" of about {format_size(step.max_file_size_bytes)}, clustered by {columns}{full}"
-        case ZOrderStep(turn=None):
+        case ZOrderStep(planned_turn=None):
             return f" of about {format_size(step.max_file_size_bytes)}, by {columns}"
         case OneFileABin():
             shuffled = ", with a shuffle" if isinstance(step, CompactStep) and step.repartition else ""

@@ -25,8 +25,8 @@ from tests.support.product import (
     Strategy,
     TableFacts,
     TableRef,
-    Turn,
     ZOrderStep,
+    ZOrderTurn,
     curve_files,
     key_of,
     make_column,
@@ -140,7 +140,7 @@ def test_a_turn_writes_files_along_the_curve(
     revision = revise(engine, facts, columns)
     facts = engine.reader.facts(TableRef(str(path)))
     batch = Batch((Bin(facts.files),))
-    turn = Turn(Strategy.UNINDEXED, revision.tag, 12000, (10,))
+    turn = ZOrderTurn(Strategy.UNINDEXED, revision.tag, 12000, (10,))
     step = ZOrderStep((batch,), tuple(columns), 1 << 20, 2, (), turn)
     receipt = engine.writer.rewrite(facts, step, batch, stamp("t/zorder"), no_intent)
     assert receipt.proof is not None
@@ -172,9 +172,9 @@ def test_turns_within_a_cube_stay_in_it(spark: SparkSession, engine: DeltaTableE
     facts = engine.reader.facts(TableRef(str(path)))
     columns = {"id": "long", "s.`x.y`": "integer"}
     revision = revise(engine, facts, columns)
-    first = Turn(Strategy.UNINDEXED, revision.tag, 4500, (8,))
+    first = ZOrderTurn(Strategy.UNINDEXED, revision.tag, 4500, (8,))
     within = [(Strategy.PIECES, "0"), (Strategy.LEVELED, "1")]
-    turns = [(Turn(strategy, revision.tag, 2000, (6,), cube=cube), cube) for strategy, cube in within]
+    turns = [(ZOrderTurn(strategy, revision.tag, 2000, (6,), cube=cube), cube) for strategy, cube in within]
     for number, (turn, cube) in enumerate([(first, ""), *turns]):
         facts = engine.reader.facts(TableRef(str(path)))
         inside = [file for file in facts.files if (file.tag(CURVE_CUBE_TAG) or "").startswith(cube)]
@@ -207,7 +207,7 @@ def test_a_cell_with_too_many_rows_is_divided(spark: SparkSession, engine: Delta
     engine.writer.set_properties(facts, step, stamp("t/set_properties"), no_intent)
     facts = engine.reader.facts(TableRef(str(path)))
     batch = Batch((Bin(facts.files),))
-    turn = Turn(Strategy.UNINDEXED, revision.tag, 6000, (6,))
+    turn = ZOrderTurn(Strategy.UNINDEXED, revision.tag, 6000, (6,))
     engine.writer.rewrite(
         facts, ZOrderStep((batch,), ("k",), 1 << 20, 2, (), turn), batch, stamp("t/zorder"), no_intent
     )
@@ -225,7 +225,7 @@ def test_a_revision_that_is_gone_is_a_conflict(spark: SparkSession, engine: Delt
     spark.range(0, 100, 1, 2).write.format("delta").save(str(path))
     facts = engine.reader.facts(TableRef(str(path)))
     batch = Batch((Bin(facts.files),))
-    turn = Turn(Strategy.UNINDEXED, "1:0123456789ab", 100, (2,))
+    turn = ZOrderTurn(Strategy.UNINDEXED, "1:0123456789ab", 100, (2,))
     with pytest.raises(CommitConflict, match=r"maintainer\.zorder\.revision\.1 was removed or changed"):
         engine.writer.rewrite(
             facts, ZOrderStep((batch,), ("id",), 1 << 20, 2, (), turn), batch, stamp("t/zorder"), no_intent

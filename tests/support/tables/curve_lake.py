@@ -106,12 +106,12 @@ class CurveLake:
     def carry_out(self, chosen: Chosen) -> None:
         """Rewrite what a turn takes."""
         self.commits += 1
-        for bin_, num_files in zip(chosen.batch.bins, chosen.turn.num_files, strict=True):
+        for bin_, num_files in zip(chosen.batch.bins, chosen.planned_turn.num_files, strict=True):
             rows = [row for file in bin_.files for row in self.rows.pop(file.path)]
             for file in bin_.files:
                 del self.files[file.path], self.ranges[file.key]
             self.bytes_rewritten += len(rows)
-            self._write(rows, num_files, bin_.partition_values, chosen.turn.strategy)
+            self._write(rows, num_files, bin_.partition_values, chosen.planned_turn.strategy)
 
     def _write(self, rows: list[Row], num_files: int, partition: PartitionValues, strategy: Strategy) -> None:
         bits = self.revision.bits

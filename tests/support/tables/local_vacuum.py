@@ -22,7 +22,7 @@ from maintainer.delta.storage.table_log import TableLog
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.vacuum.needed_elsewhere import References
 from maintainer.delta.vacuum.second_reader import SecondReader
-from maintainer.delta.vacuum.vacuum_candidates import history, look
+from maintainer.delta.vacuum.vacuum_candidates import history, with_deletable_files
 from maintainer.delta.vacuum.vacuum_commits import VacuumCommits
 from maintainer.delta.vacuum.vacuum_deletion import Deletion, VacuumTools
 from maintainer.engine.protocols import DeletionGuard, TablePlaces, VacuumQuestion
@@ -128,7 +128,7 @@ class LocalReader:
     def vacuum_look(self, facts: TableFacts, question: VacuumQuestion) -> TableFacts:
         """See ``TableReader``."""
         keep = partial(self.planned_logs.keep, facts.location)
-        return look(self.storage(facts), facts, question, self.references, self, None, keep)
+        return with_deletable_files(self.storage(facts), facts, question, self.references, self, None, keep)
 
     def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:
         return frozenset()

@@ -11,7 +11,7 @@ from maintainer.model.plan.plan import Problem
 from maintainer.model.run.outcome import StepOutcome, TableOutcome
 from maintainer.model.run.progress import PlacedTable, StepFinished, Verified
 from maintainer.model.run.receipts import CommitReceipt, Proof, VacuumReceipt
-from maintainer.model.run.run_events import Fate, Intent, Listed, Result, Writing, named
+from maintainer.model.run.run_events import CommitEnd, Intent, Listed, Result, Writing, named
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts
 
@@ -37,7 +37,7 @@ def result(
     stamp: CommitStamp,
     facts: TableFacts,
     kind: str,
-    fate: Fate,
+    fate: CommitEnd,
     *,
     receipt: CommitReceipt | VacuumReceipt | None = None,
     problem: Problem | None = None,

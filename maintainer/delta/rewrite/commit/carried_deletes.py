@@ -115,7 +115,7 @@ HOW_MANY_COMMITS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class CarriedDeletes:
     """Deletes of others that were carried over to the new files.
 
     Attributes:
@@ -158,14 +158,14 @@ def carry_deletes(job: RewriteJob, live: LiveFiles) -> None:
         CannotCarryError: The rewrite has to yield; the job is as it was.
     """
     _check_table(job, live)
-    first = replace(job.carried or Carried(job.batch, job.source_of, tuple(job.written)), vectors={})
+    first = replace(job.carried_deletes or CarriedDeletes(job.batch, job.source_of, tuple(job.written)), vectors={})
     by_path = {str(add["path"]): add for add in live.adds.values()}
     bins = [_bin_now(job, number, first, live, by_path) for number in range(len(first.batch.bins))]
     rows = {file.path: (file, deleted) for now in bins for file, deleted in now.written}
     versions = _versions_of_others(job, first)
     changed = frozenset(number for number, now in enumerate(bins) if now.is_changed)
     carried = replace(_write(job, first, rows), versions=versions, bins=changed)
-    job.carried = carried
+    job.carried_deletes = carried
     job.written = [
         replace(file, add=_carried_add(file.add, carried.vectors.get(path)))
         for path, (file, deleted) in rows.items()
@@ -186,7 +186,7 @@ def _check_table(job: RewriteJob, live: LiveFiles) -> None:
 
 
 def _bin_now(
-    job: RewriteJob, number: int, first: Carried, live: LiveFiles, by_path: Mapping[str, AddAction]
+    job: RewriteJob, number: int, first: CarriedDeletes, live: LiveFiles, by_path: Mapping[str, AddAction]
 ) -> _BinNow:
     bin_ = first.batch.bins[number]
     files = tuple(file for file in first.written if file.bin_number == number)
@@ -260,7 +260,7 @@ def _num_records(file: WrittenFile) -> int:
     return int(json.loads(file.add.get("stats") or "{}").get("numRecords", -1))
 
 
-def _write(job: RewriteJob, first: Carried, rows: Mapping[str, tuple[WrittenFile, list[int]]]) -> Carried:
+def _write(job: RewriteJob, first: CarriedDeletes, rows: Mapping[str, tuple[WrittenFile, list[int]]]) -> CarriedDeletes:
     """Write the deletion vectors, and read them again as Delta does."""
     hidden = {path: deleted for path, (file, deleted) in rows.items() if 0 < len(deleted) < _num_records(file)}
     if not hidden:
@@ -285,7 +285,7 @@ def _carried_add(add: dict[str, Any], vector: dict[str, Any] | None) -> dict[str
     return add if vector is None else {**add, "deletionVector": vector, "stats": widened(add["stats"])}
 
 
-def _versions_of_others(job: RewriteJob, first: Carried) -> tuple[int, ...]:
+def _versions_of_others(job: RewriteJob, first: CarriedDeletes) -> tuple[int, ...]:
     """The commits since the rows were read that removed one of the batch's files, or changed its deleted rows."""
     paths = {file.path for file in first.batch.files}
     versions = []

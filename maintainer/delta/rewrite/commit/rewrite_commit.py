@@ -192,10 +192,10 @@ def _figures(job: RewriteJob, landed: Actions | None, read_version: int, version
 
 def _difference(job: RewriteJob) -> PlanDifference | None:
     """Files that were planned with other deletion vectors, or are no longer live, where that was carried over."""
-    if job.carried is None:
+    if job.carried_deletes is None:
         return None
     planned_files, rewritten_files = (
-        {file.key: file for file in batch.files} for batch in (job.carried.batch, job.batch)
+        {file.key: file for file in batch.files} for batch in (job.carried_deletes.batch, job.batch)
     )
     return PlanDifference(
         FileFigures.of(file for key, file in rewritten_files.items() if key not in planned_files),
@@ -278,8 +278,8 @@ def _on_newest(job: RewriteJob, proof: Proof, error: BaseException | None = None
                 raise _conflict(job, "files of the batch were removed or changed", error) from cannot
         check_all_live(job, live.adds)
         begin_on(job, snapshot)
-        if is_changed and job.carried is not None:
-            return replace(prove_rewrite(job), carried_versions=job.carried.versions)
+        if is_changed and job.carried_deletes is not None:
+            return replace(prove_rewrite(job), carried_versions=job.carried_deletes.versions)
     except Exception as second:
         raise_from(not_landed(second, job.where), second)
     return proof

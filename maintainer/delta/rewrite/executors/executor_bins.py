@@ -312,7 +312,7 @@ class SpreadBins:
         answer = self.answers.get(number)
         if answer is None or answer.written is None or answer.part is None:
             return None
-        if job.carried is not None and number in job.carried.bins:
+        if job.carried_deletes is not None and number in job.carried_deletes.bins:
             return None
         files = tuple(file for file in job.written if file.bin_number == number)
         if files != answer.written.files:

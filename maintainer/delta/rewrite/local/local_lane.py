@@ -316,10 +316,10 @@ def _files_of(
 
     if not isinstance(step, ZOrderStep):
         orders = by_columns(ordered(step.order_columns), rows.num_rows, work.num_files)
-    elif step.turn is None:
+    elif step.planned_turn is None:
         orders = along_own_curve(ordered(step.columns), work.num_files)
     else:
-        revision = revision_of(step.turn, work.metadata, work.where)
+        revision = revision_of(step.planned_turn, work.metadata, work.where)
         orders = along_revision(ordered(revision.names()), revision, work.num_files)
     if len(orders) > len(work.paths):
         raise LaneUnfit(f"its order is cut into {len(orders)} files, where {work.num_files} are wanted")

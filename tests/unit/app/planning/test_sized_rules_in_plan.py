@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.app.engine_access import EngineOptions
-from maintainer.app.planning.make_plan import PlanRequest, TableLook, make_plan
+from maintainer.app.planning.make_plan import PlannedTable, PlanRequest, make_plan
 from maintainer.app.policy_tests import run_policy_tests
 from maintainer.app.project_folders import Project
 from maintainer.app.running.apply_plan import check_saved_plan
@@ -62,7 +62,7 @@ def fleet(root: Path, **policies: str) -> Project:
     return search_tables(Project.load(root), EngineOptions())
 
 
-def planned(project: Project, lake: Sized, looks: list[TableLook] | None = None) -> Plan:
+def planned(project: Project, lake: Sized, looks: list[PlannedTable] | None = None) -> Plan:
     on_table = None if looks is None else looks.append
     return make_plan(project, lake, PlanRequest(project.policies, NOW_MS, on_table=on_table))  # type: ignore[arg-type]
 
@@ -72,7 +72,7 @@ def table(plan: Plan, name: str) -> TablePlan:
 
 
 def test_a_managing_rule_leaves_a_smaller_table_alone_and_says_by_how_much(tmp_path: Path) -> None:
-    looks: list[TableLook] = []
+    looks: list[PlannedTable] = []
     project = fleet(tmp_path, lake=MANAGING, all="match: {tables: ['*']}\nvacuum: {}\n")
     plan = planned(project, Sized(small=9, large=10), looks)
     small, large = table(plan, "lake/small"), table(plan, "lake/large")
@@ -101,7 +101,7 @@ def test_of_several_managing_rules_the_one_for_its_size_manages(tmp_path: Path) 
 def test_a_table_with_a_file_has_the_settings_for_its_size(tmp_path: Path) -> None:
     rule = "match: {minSize: 100MiB}\noptimize: {maxThreads: 3}\n"
     project = fleet(tmp_path, small="table: lake/small\n", large="table: lake/large\n", rule=rule)
-    looks: list[TableLook] = []
+    looks: list[PlannedTable] = []
     planned(project, Sized(small=9, large=10), looks)
     assert {look.policy.table.identifier: look.policy.optimize.max_threads for look in looks} == {
         "lake/small": 8,

@@ -34,7 +34,7 @@ from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.commit_verdict import CheckResult, CommitCheck, CommitVerification, VerifyRun
 from maintainer.model.run.receipts import CommitReceipt
-from maintainer.model.run.run_events import Fate
+from maintainer.model.run.run_events import CommitEnd
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted
 from maintainer.model.table.storage_facts import VacuumHistory
 from maintainer.model.table.table_facts import (
@@ -147,7 +147,7 @@ class Bench:
         journal, facts = self.journal(), make_facts(name="a.t", location="mem:/a.t", table_id="id-a.t")
         about = (journal, CommitStamp(journal.run_id, "a.t/compact", 0, "sha256:p"), facts, "compact")
         recorded_events.intent(*about, read_version=version - 1)
-        recorded_events.result(*about, Fate.LANDED, receipt=CommitReceipt(version, version - 1))
+        recorded_events.result(*about, CommitEnd.LANDED, receipt=CommitReceipt(version, version - 1))
         recorded_events.verified(journal, facts, "a.t/compact", version, "error", "storage did not answer")
         journal.finished()
         journal.close()

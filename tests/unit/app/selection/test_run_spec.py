@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maintainer.app.selection.run_spec import Look, RunSpec, SelectionOptions, Shard, choose, narrowed
+from maintainer.app.selection.run_spec import NoPlans, RunSpec, SelectionOptions, Shard, choose, narrowed
 from maintainer.cli.main import run
 from maintainer.errors import ProjectError
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
@@ -95,7 +95,7 @@ def test_what_may_be_meant_is_looked_at_and_what_is_meant_is_kept(
     project: LoadedProject, select: tuple[str, ...], exclude: tuple[str, ...], before: set[str], after: set[str]
 ) -> None:
     options = SelectionOptions(select, exclude)
-    first = choose(project.resolved(), project, options, command="plan", look=Look.COMES)
+    first = choose(project.resolved(), project, options, command="plan", plans=NoPlans.YET)
     assert {policy.table.identifier for policy in first} == {f"s.{name}" for name in before}
     seen = {policy.table for policy in first}
     plan = Plan(0, 1, tuple(table for table in looked("drifts").tables if table.ref in seen))
@@ -119,7 +119,7 @@ def test_that_nothing_is_due_is_an_answer_and_a_misspelt_name_beside_it_is_not(p
     options = SelectionOptions(("due",))
     assert narrowed(looked(), project, options, command="plan").tables == ()
     with pytest.raises(ProjectError) as caught:
-        choose(project.resolved(), project, SelectionOptions(("due,tag:idel",)), command="plan", look=Look.COMES)
+        choose(project.resolved(), project, SelectionOptions(("due,tag:idel",)), command="plan", plans=NoPlans.YET)
     assert caught.value.code == "E623"
 
 

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from maintainer.app.planning.make_plan import TableLook
+from maintainer.app.planning.make_plan import PlannedTable
 from maintainer.app.project_folders import Project
 from maintainer.app.status.metrics_endpoint import DEFAULT_HOST, MetricsEndpoint, metrics_endpoint
 from maintainer.errors import EnvironmentUnfit, ProjectError
@@ -50,12 +50,12 @@ def scraped(endpoint: MetricsEndpoint) -> Samples:
     return {(s.name, tuple(sorted(s.labels.items()))): s.value for family in families for s in family.samples}
 
 
-def look_of(name: str, *, is_ledger: bool = False) -> TableLook:
+def look_of(name: str, *, is_ledger: bool = False) -> PlannedTable:
     facts = make_facts(files=make_files(10, 20))
     policy = replace(make_policy(), table=TableRef(name))
     plan = TablePlan(TableRef(name), BUILT_IN.file if is_ledger else "policies/t.yml", "sha256:a", owner="team")
     record = TableRecord(last_optimize_at_ms=3000, last_rewrite_at_ms=1000, last_delete_at_ms=2000)
-    return TableLook(policy, plan, facts, record, 1, 1)
+    return PlannedTable(policy, plan, facts, record, 1, 1)
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +64,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Samples:
     root = tmp_path_factory.mktemp("project")
     write_project(root, {"maintainer.yml": "version: 1\n", "policies/t.yml": "table: s.t\n"})
     with metrics_endpoint(Project.load(root), DEFAULT_HOST, 0) as endpoint:
-        endpoint.metrics.look(look_of("s.t"), TEN_PM)
-        endpoint.metrics.look(look_of("ledger", is_ledger=True), TEN_PM)
+        endpoint.metrics.table_planned(look_of("s.t"), TEN_PM)
+        endpoint.metrics.table_planned(look_of("ledger", is_ledger=True), TEN_PM)
         for event in progress_events():
             endpoint.metrics.event(event)
         return scraped(endpoint)
@@ -96,7 +96,7 @@ def test_runs_and_steps_are_counted(endpoint: MetricsEndpoint) -> None:
 
 def test_before_the_first_run_there_is_no_last_one(endpoint: MetricsEndpoint) -> None:
     assert [name for name, _ in scraped(endpoint) if name.startswith("maintainer_last_run")] == []
-    endpoint.metrics.look(look_of("s.t"), TEN_PM)  # a round that found nothing to do is no run
+    endpoint.metrics.table_planned(look_of("s.t"), TEN_PM)  # a round that found nothing to do is no run
     assert [name for name, _ in scraped(endpoint) if name.startswith("maintainer_last_run")] == []
     endpoint.metrics.event(RunFinished(TEN_PM, good_run()))
     last = {name: value for (name, _), value in scraped(endpoint).items() if name.startswith("maintainer_last_run")}
@@ -126,7 +126,7 @@ def test_our_own_ledger_is_not_among_the_tables(endpoint: MetricsEndpoint) -> No
 
 
 def test_the_last_look_at_each_table(endpoint: MetricsEndpoint) -> None:
-    endpoint.metrics.look(look_of('s."t"\n<b>'), TEN_PM)
+    endpoint.metrics.table_planned(look_of('s."t"\n<b>'), TEN_PM)
     served = scraped(endpoint)
     labels = (("owner", "team"), ("table", 's."t"\\n<b>'))
     assert served["maintainer_table_files", labels] == 2
@@ -138,7 +138,7 @@ def test_the_last_look_at_each_table(endpoint: MetricsEndpoint) -> None:
     }
     assert states == {state: float(state == "ok") for state in STATES}
     endpoint.metrics.finished()
-    endpoint.metrics.look(look_of('s."t"\n<b>'), TEN_PM + 5000)
+    endpoint.metrics.table_planned(look_of('s."t"\n<b>'), TEN_PM + 5000)
     again = scraped(endpoint)
     assert again["maintainer_status_timestamp_seconds", ()] == TEN_PM / 1000 + 5
     assert len(again) == len(served)

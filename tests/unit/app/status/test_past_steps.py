@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import generate_latest
 
-from maintainer.app.planning.make_plan import TableLook
+from maintainer.app.planning.make_plan import PlannedTable
 from maintainer.app.project_folders import Project
 from maintainer.app.status.run_metrics import RunMetrics
 from maintainer.app.status.status_look import PastSteps, status_row
@@ -49,13 +49,13 @@ def compacted(
     folder.write_results(run_to_json(replace(samples.good_run(), run_id=run_id, tables=(ended,))))
 
 
-def look_at(table_id: str, *, name: str = "sales.orders") -> TableLook:
+def look_at(table_id: str, *, name: str = "sales.orders") -> PlannedTable:
     policy = make_policy(name=name)
     facts = make_facts(files=make_files(90), name=name, table_id=table_id, location=f"s3://lake/{name}")
-    return TableLook(policy, sample_plans.quiet(name), facts, TableRecord(), 1, 1)
+    return PlannedTable(policy, sample_plans.quiet(name), facts, TableRecord(), 1, 1)
 
 
-def steps_of(root: Path, look: TableLook) -> list[str | None]:
+def steps_of(root: Path, look: PlannedTable) -> list[str | None]:
     past, unread = PastSteps.read(Project.load(root))
     assert unread == []
     return [row.run_id for row in past.of(look)]
@@ -80,16 +80,16 @@ def test_a_table_that_cannot_be_read_now_has_the_steps_of_its_name(root: Path) -
     compacted(root, FIRST, table_id="one")
     policy = make_policy()
     plan = problem_plan(policy, TableError("cannot", code="T403"))
-    assert steps_of(root, TableLook(policy, plan, None, TableRecord(), 1, 1)) == [FIRST]
+    assert steps_of(root, PlannedTable(policy, plan, None, TableRecord(), 1, 1)) == [FIRST]
 
 
 def test_metrics_say_nothing_of_proofs_of_the_table_before(root: Path) -> None:
     compacted(root, FIRST, table_id="old")
     metrics = RunMetrics(Project.load(root))
-    metrics.look(look_at("new"), 1000)
+    metrics.table_planned(look_at("new"), 1000)
     served = generate_latest(metrics.registry).decode()
     assert "maintainer_table_last_proof_ok{" not in served
-    metrics.look(look_at("old"), 1000)
+    metrics.table_planned(look_at("old"), 1000)
     assert "maintainer_table_last_proof_ok{" in generate_latest(metrics.registry).decode()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.app.planning.make_plan import TableLook, known_tables
+from maintainer.app.planning.make_plan import PlannedTable, known_tables
 from maintainer.app.planning.policy_places import MAX_ENTRIES, neighbours, unmanaged_tables
 from maintainer.app.project_folders import Project
 from maintainer.app.status.status_look import status_row
@@ -41,7 +41,7 @@ def row_of(
 ) -> StatusRow:
     record = record or TableRecord()
     plan = plan_table(TableInput(policy, facts, record, NOW_MS, TODAY, PlanOptions()))
-    return status_row(TableLook(policy, plan, facts, record, 1, 1), past)
+    return status_row(PlannedTable(policy, plan, facts, record, 1, 1), past)
 
 
 def by_day(day: str, *sizes: int, age_ms: int) -> tuple[DataFile, ...]:
@@ -131,7 +131,7 @@ def test_states_that_people_or_past_runs_made() -> None:
 def test_what_cannot_be_maintained_is_told_from_what_cannot_be_read() -> None:
     for code, state in (("T404", "unsupported"), ("T403", "problem")):
         plan = problem_plan(make_policy(), TableError("cannot", code=code))
-        row = status_row(TableLook(make_policy(), plan, None, TableRecord(), 1, 1), [])
+        row = status_row(PlannedTable(make_policy(), plan, None, TableRecord(), 1, 1), [])
         assert (row.state, row.next) == (state, f"cannot [{code}]")
 
 

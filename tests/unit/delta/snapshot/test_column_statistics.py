@@ -12,7 +12,7 @@ from maintainer.delta.snapshot.column_statistics import parse_statistics, physic
 from maintainer.errors import CommitConflict, CommitNotLanded
 from maintainer.model.plan.layout_tags import CURVE_CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG
 from maintainer.model.plan.steps import ZOrderStep
-from maintainer.model.plan.zorder_turn import Strategy, Turn
+from maintainer.model.plan.zorder_turn import Strategy, ZOrderTurn
 from maintainer.planning.curve.revision import Revision, make_column
 
 PHYSICAL = "delta.columnMapping.physicalName"
@@ -50,8 +50,8 @@ def test_statistics_that_cannot_be_read_say_nothing(text: str | None) -> None:
 
 
 REVISION = Revision(4, (make_column("id", "long", [str(n) for n in range(64)], max_bits=3),))
-TURN = Turn(Strategy.PIECES, REVISION.tag, 10, (1,), cube="01")
-STEP = ZOrderStep((), ("id",), 1, 1, (), turn=TURN)
+TURN = ZOrderTurn(Strategy.PIECES, REVISION.tag, 10, (1,), cube="01")
+STEP = ZOrderStep((), ("id",), 1, 1, (), planned_turn=TURN)
 METADATA = {
     "schemaString": json.dumps(SCHEMA),
     "partitionColumns": [],

@@ -261,7 +261,7 @@ class Failing(ObjectStorage):
         super().__init__(MemoryStore(), "memory://lake")
         self.failure, self.asked = failure, 0
 
-    def look(self, name: str) -> Any:
+    def head(self, name: str) -> Any:
         self.asked += 1
         raise self.failure
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.delta.storage.file_identity import Claim
+from maintainer.delta.storage.file_identity import FileNeed
 from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.errors import CatalogAway, Refused
 from maintainer.model.plan.reasons import ReasonCode
@@ -191,8 +191,8 @@ class TestA05ShallowClones:
         needed, free = (LocalFiles().status(f"{root}/{name}.parquet") for name in ("needed", "free"))
         assert needed is not None
         assert free is not None
-        assert references[str(clone.path)].claim_on(needed) == Claim(f"{root}/needed.parquet", certain=True)
-        assert references[str(clone.path)].claim_on(free) is None
+        assert references[str(clone.path)].need_of(needed) == FileNeed(f"{root}/needed.parquet", certain=True)
+        assert references[str(clone.path)].need_of(free) is None
         assert sorted(read) == [f"clone/_delta_log/{version:020}.json" for version in (0, 1)]
         read.clear()
         clone.append(1, "own.parquet")

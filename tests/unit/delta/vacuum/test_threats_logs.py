@@ -19,7 +19,7 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.run.receipts import CommitReceipt
-from maintainer.model.run.run_events import Fate
+from maintainer.model.run.run_events import CommitEnd
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import Protocol, TableFacts, TableRecord
 from maintainer.planning.plan_input import TableInput
@@ -321,7 +321,7 @@ class TestA20UnprovenRewrites:
         journal = Journal.open(runs_dir, "20261121T220001Z-0000", now_ms)
         stamp = CommitStamp(journal.run_id, "t/compact", 0, "sha256:p")
         recorded_events.intent(journal, stamp, facts, "compact", read_version=1, num_files=1, size_bytes=1, proof=None)
-        recorded_events.result(journal, stamp, facts, "compact", Fate.LANDED, receipt=CommitReceipt(2, 1))
+        recorded_events.result(journal, stamp, facts, "compact", CommitEnd.LANDED, receipt=CommitReceipt(2, 1))
         for table, version, result in proofs:
             recorded_events.verified(journal, table, "t/compact", version, result, None)
         journal.finished()

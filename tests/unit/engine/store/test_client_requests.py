@@ -135,7 +135,7 @@ def use(storage: ObjectStorage, folder: Path, monkeypatch: pytest.MonkeyPatch) -
         large.setattr(object_storage, "PART_BYTES", part_bytes)
         storage.upload(str(folder / "large"), "c")
     storage.read("a")
-    storage.look("a")
+    storage.head("a")
     storage.listed("")
     storage.remove("a")
 

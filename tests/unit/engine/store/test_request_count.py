@@ -47,8 +47,8 @@ def test_what_is_counted_is_what_the_server_was_asked(server: S3Server, tmp_path
     storage.download("t/f", str(tmp_path / "g"))
     assert len(list(storage.below("t/"))) == 61
     assert len(storage.children("t/")[0]) == 61
-    storage.look("t/1")
-    storage.look("t/no")
+    storage.head("t/1")
+    storage.head("t/no")
     storage.read("t/1")
     storage.read_range("t/1", 0, 1)
     storage.replace("t/new", b"y", None)

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from datetime import date
 
-from maintainer.app.planning.make_plan import TableLook
+from maintainer.app.planning.make_plan import PlannedTable
 from maintainer.app.status.status_look import status_row
 from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
 from maintainer.model.plan.plan_document import to_json
@@ -75,10 +75,10 @@ def test_a_table_that_rests_after_our_rewrites_says_so_in_every_form() -> None:
     assert (finding.what, finding.help.startswith("the first apply after that does it; ")) == (RESTS, True)
     assert RESTS in json.dumps(run_to_document(run))
     assert RESTS in render_junit(run)
-    assert status_row(TableLook(POLICY, RESTING, FACTS, TableRecord(), 1, 1), ()).next == RESTS
+    assert status_row(PlannedTable(POLICY, RESTING, FACTS, TableRecord(), 1, 1), ()).next == RESTS
 
 
 def test_in_status_and_prometheus() -> None:
-    row = status_row(TableLook(POLICY, TABLE, FACTS, TableRecord(), 1, 1), ())
+    row = status_row(PlannedTable(POLICY, TABLE, FACTS, TableRecord(), 1, 1), ())
     assert (row.state, row.next) == ("hot", WHY)
     assert 'maintainer_table_state{table="sales.orders",owner="",state="hot"} 1' in status_prometheus([row], NOW_MS)

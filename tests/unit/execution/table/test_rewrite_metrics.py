@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from maintainer.execution.table.rewrite_metrics import files_left, rewrite_metrics
+from maintainer.execution.table.rewrite_metrics import files_after, rewrite_metrics
 from maintainer.execution.table.table_worker import StepWork
 from maintainer.model.codec import decode, encode
 from maintainer.model.plan.layout_tags import ZCUBE_COLUMNS_TAG, ZCUBE_ID_TAG, ZORDER_TAG
@@ -158,13 +158,13 @@ def test_what_a_step_leaves_is_its_last_look_and_the_commits_after_it() -> None:
     later = replace(later, sizes_removed=file_sizes((10, 20)), sizes_added=file_sizes((30,)))
     work = StepWork("t/compact", "compact", commits=[seen, later], facts=facts)
     # The commit of version 7 is in what was read. Version 8 is another writer's: no look saw it.
-    assert files_left(work, 5) == FilesSeen(5, 9, file_sizes((30, 30)))
-    assert files_left(replace(work, commits=[]), 5) == FilesSeen(5, 7, file_sizes((10, 20, 30)))
+    assert files_after(work, 5) == FilesSeen(5, 9, file_sizes((30, 30)))
+    assert files_after(replace(work, commits=[]), 5) == FilesSeen(5, 7, file_sizes((10, 20, 30)))
 
 
 def test_of_a_commit_whose_figures_were_lost_nothing_is_made_up() -> None:
     work = StepWork("t/compact", "compact", commits=[CommitReceipt(8, 7)], facts=make_facts(files=FILES))
-    assert files_left(work, 5) is None
-    assert files_left(StepWork("t/compact", "compact"), 5) is None
+    assert files_after(work, 5) is None
+    assert files_after(StepWork("t/compact", "compact"), 5) is None
     properties = replace(work, kind="properties")
-    assert files_left(properties, 5) is not None
+    assert files_after(properties, 5) is not None

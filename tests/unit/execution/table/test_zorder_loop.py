@@ -52,8 +52,8 @@ class Table:
     def run_batch(self, worker: object, work: StepWork, step: ZOrderStep, number: int, planned: Batch) -> None:
         if number in self.fail_at:
             raise self.fail_at[number]
-        assert step.turn is not None
-        self.lake.carry_out(SimpleNamespace(batch=planned, turn=step.turn))  # type: ignore[arg-type]
+        assert step.planned_turn is not None
+        self.lake.carry_out(SimpleNamespace(batch=planned, planned_turn=step.planned_turn))  # type: ignore[arg-type]
         for _ in range(self.appends_a_turn):
             self.lake.append(GRID[:3])
         work.commits.append(CommitReceipt(version=self.lake.commits, read_version=self.lake.commits - 1))
@@ -68,7 +68,7 @@ class Table:
         settings = settings_of(self.lake.revision, **changes)
         chosen = self.lake.choose(settings)
         assert chosen is not None
-        return ZOrderStep((chosen.batch,), ("c0", "c1"), 1000, 2, (), chosen.turn, settings)
+        return ZOrderStep((chosen.batch,), ("c0", "c1"), 1000, 2, (), chosen.planned_turn, settings)
 
     def run(self, step: ZOrderStep) -> tuple[StepStatus, StepWork]:
         work = StepWork("t/zorder", "zorder")
@@ -86,7 +86,7 @@ def test_turns_follow_until_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> 
     table = Table(monkeypatch)
     status, work = table.run(table.step(batch_bytes=1600))
     assert status is StepStatus.SUCCEEDED
-    assert [turn.turn.strategy for turn in work.turns[:2]] == [Strategy.UNINDEXED] * 2
+    assert [turn.planned.strategy for turn in work.turns[:2]] == [Strategy.UNINDEXED] * 2
     assert [turn.version for turn in work.turns] == [commit.version for commit in work.commits]
     assert all(turn.after is not None for turn in work.turns)
     assert work.turns[0].after == work.turns[1].before
@@ -111,7 +111,7 @@ def test_files_that_are_appended_meanwhile_wait_for_the_next_plan(monkeypatch: p
     status, work = busy.run(steps[1])
     assert status is StepStatus.SUCCEEDED
     assert work.notes == []
-    assert [turn.turn.elements for turn in work.turns] == [turn.turn.elements for turn in without.turns]
+    assert [turn.planned.elements for turn in work.turns] == [turn.planned.elements for turn in without.turns]
     left = busy.lake.choose(settings_of(busy.lake.revision, strategies=(Strategy.UNINDEXED,)))
     assert left is not None
     assert len(left.batch.files) == 2 * len(work.turns)
@@ -127,7 +127,7 @@ def test_the_number_of_turns_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None
 def test_the_budget_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     table = Table(monkeypatch)
     _, work = table.run(table.step(batch_bytes=800, budget_bytes=1600))
-    assert sum(turn.turn.elements for turn in work.turns) <= 1600
+    assert sum(turn.planned.elements for turn in work.turns) <= 1600
     assert len(work.turns) == 2
 
 

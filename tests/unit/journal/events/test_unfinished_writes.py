@@ -15,7 +15,7 @@ from maintainer.journal.journal import Journal
 from maintainer.model.plan.plan import Plan
 from maintainer.model.run.outcome import RunOutcome, TableStatus
 from maintainer.model.run.receipts import CommitReceipt
-from maintainer.model.run.run_events import Fate
+from maintainer.model.run.run_events import CommitEnd
 from maintainer.model.table.commit_records import CommitStamp
 from tests.support.runs.fake_lake import FakeLake, Station
 from tests.support.runs.fake_table import FakeTable
@@ -123,7 +123,7 @@ def test_older_records_have_these_names_with_the_commit_itself(tmp_path: Path) -
     journal, table = Journal.open(tmp_path, FIRST, lambda: NOW_MS), FakeLake().table("a", (1, 2))
     receipt = CommitReceipt(version=2, read_version=1, late_paths=("part-x-a0-c000",))
     stamp = CommitStamp(FIRST, "a/compact", 0, "digest")
-    result(journal, stamp, table.facts(), "compact", Fate.LANDED, receipt=receipt)
+    result(journal, stamp, table.facts(), "compact", CommitEnd.LANDED, receipt=receipt)
     journal.close()
     (writing,) = unfinished_writings(tmp_path)
     assert writing.paths == receipt.late_paths

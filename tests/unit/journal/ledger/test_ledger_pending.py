@@ -22,7 +22,7 @@ from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus, run_to_json
 from maintainer.model.run.progress import RunFinished, StepFinished
 from maintainer.model.run.receipts import CommitReceipt
-from maintainer.model.run.run_events import Fate, Intent, Result, RunEvent, Settled
+from maintainer.model.run.run_events import CommitEnd, Intent, Result, RunEvent, Settled
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.policy.project.project_settings import may_be_there
 from maintainer.policy.table_names import table_ref
@@ -182,11 +182,11 @@ def test_what_was_settled_comes_with_the_rows_that_wait_of_the_same_run(
         add_event(dead.path.parent, dead.run_id, event, by=dead.run_id)
 
     record(Intent(*about, read_version=4, proven=True))
-    record(Result(*about, Fate.UNKNOWN))
+    record(Result(*about, CommitEnd.UNKNOWN))
     record(StepFinished(NOW_MS, "t", 1, step))
     keep_pending(dead, rows_of(plan, results), by=dead.run_id)
     record(RunFinished(NOW_MS, results))
-    record(Settled(*about, Fate.NOT_LANDED if receipt is None else Fate.LANDED, receipt, by=later.run_id))
+    record(Settled(*about, CommitEnd.NOT_LANDED if receipt is None else CommitEnd.LANDED, receipt, by=later.run_id))
     sink = Sink(None, rows=list(rows_of(plan, results)) if in_ledger else [])
     if killed_before:
         with monkeypatch.context() as patch:

@@ -32,7 +32,7 @@ from maintainer.model.run.history_rows import BY_HOOK
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import StepFinished, TableFinished
 from maintainer.model.run.receipts import CommitReceipt
-from maintainer.model.run.run_events import Fate, Intent, LedgerRows, Result, RunEvent, Settled, line_of
+from maintainer.model.run.run_events import CommitEnd, Intent, LedgerRows, Result, RunEvent, Settled, line_of
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, TableCommit
 from tests.support.policies.projects import loaded
 from tests.support.runs.fake_lake import FakeLake
@@ -215,11 +215,11 @@ def test_what_a_later_run_settles_repeats_neither_the_prediction_nor_the_time(tm
     about = (NOW_MS, "t", "id-t", "mem:/lake/t", CommitStamp(OLD, "t/compact", 0, "sha256:p"), "compact")
     events = (
         Intent(*about, read_version=4, proven=True),
-        Result(*about, Fate.UNKNOWN),
+        Result(*about, CommitEnd.UNKNOWN),
         StepFinished(NOW_MS, "t", 1, step),
         TableFinished(NOW_MS, results.tables[0]),
         LedgerRows(NOW_MS, 1),
-        Settled(*about, Fate.LANDED, CommitReceipt(5, 4, num_files_removed=2), by="x"),
+        Settled(*about, CommitEnd.LANDED, CommitReceipt(5, 4, num_files_removed=2), by="x"),
     )
     first, settled = recorded_rows(recorded(tmp_path, plan, *events))
     assert (first.step_id, first.version_after, first.num_files_removed) == ("t/compact", None, 0)
@@ -244,13 +244,13 @@ def test_rows_that_wait_stay_as_they_are_beside_one_that_is_made_anew(
     about = (NOW_MS, "t", "id-t", "mem:/lake/t", CommitStamp(OLD, "t/compact", 0, "sha256:p"), "compact")
     events = (
         Intent(*about, read_version=4, proven=True),
-        Result(*about, Fate.UNKNOWN),
+        Result(*about, CommitEnd.UNKNOWN),
         StepFinished(NOW_MS, "t", 1, of_t),
         TableFinished(NOW_MS, outcomes[0]),
         StepFinished(NOW_MS, "u", 1, of_u),
         TableFinished(NOW_MS, outcomes[1]),
     )
-    settled = (Settled(*about, Fate.LANDED, CommitReceipt(5, 4, num_files_removed=2), by="x"),)
+    settled = (Settled(*about, CommitEnd.LANDED, CommitReceipt(5, 4, num_files_removed=2), by="x"),)
     waiting = rows_of(plan, RunOutcome(OLD, NOW_MS, 3.0, outcomes))
     rows = {row.step_id: row for row in anew(recorded(tmp_path, plan, *events, *known, *settled), waiting)}
     assert rows.keys() == {"t/compact", "u/compact"}

@@ -14,7 +14,7 @@ from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow, predict
 from maintainer.model.codec import DecodeError
 from maintainer.model.plan.plan import Problem
 from maintainer.model.plan.steps import StepKind
-from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy, Turn, TurnOutcome
+from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy, TurnOutcome, ZOrderTurn
 from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.receipts import CommitReceipt, Fingerprint, Proof, VacuumReceipt, Verdict
 from maintainer.report.run.outcome_text import figures
@@ -74,7 +74,7 @@ def turns_of(status: StepStatus, *, num_rest: int = 0) -> tuple[LedgerRow, ...]:
     plan = plan_all(plan_of(table, compact(table)))
     commits = tuple(CommitReceipt(version, version - 1, 2, 1, 8, 8, duration_seconds=2.0) for version in (5, 7, 8))
     rest = tuple(CommitReceipt(9 + number, 8 + number, duration_seconds=0.5) for number in range(num_rest))
-    turn = Turn(Strategy.UNINDEXED, "1:x", 10, (1,), before=LAYOUT)
+    turn = ZOrderTurn(Strategy.UNINDEXED, "1:x", 10, (1,), before=LAYOUT)
     step = StepOutcome(
         "t/compact", StepKind.COMPACT, status, NOW_MS, 10.0, (*commits, *rest),
         turns=tuple(TurnOutcome(turn, commit.version, LAYOUT) for commit in commits),

@@ -10,7 +10,7 @@ from maintainer.journal.memory.table_records import remembered, update_state
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.outcome import StepOutcome, StepStatus
 from maintainer.model.run.receipts import CommitReceipt, Fingerprint, Proof, VacuumReceipt
-from maintainer.model.run.run_events import Fate
+from maintainer.model.run.run_events import CommitEnd
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableRecord
 from tests.support.tables.builders import NOW_MS, make_facts
@@ -40,7 +40,9 @@ class Runs:
 
     def landed(self, journal: Journal, version: int, *, verified: str | None = "pass", kind: str = "compact") -> None:
         stamp = self.intent(journal, version - 1, kind)
-        recorded_events.result(journal, stamp, FACTS, kind, Fate.LANDED, receipt=CommitReceipt(version, version - 1))
+        recorded_events.result(
+            journal, stamp, FACTS, kind, CommitEnd.LANDED, receipt=CommitReceipt(version, version - 1)
+        )
         if verified:
             recorded_events.verified(journal, FACTS, f"t/{kind}", version, verified, None)
 
@@ -52,7 +54,7 @@ class Runs:
     def vacuumed(self, journal: Journal, num_bytes: int) -> None:
         stamp = self.intent(journal, kind="vacuum")
         receipt = VacuumReceipt(num_files_deleted=1, bytes_deleted=num_bytes)
-        recorded_events.result(journal, stamp, FACTS, "vacuum", Fate.LANDED, receipt=receipt)
+        recorded_events.result(journal, stamp, FACTS, "vacuum", CommitEnd.LANDED, receipt=receipt)
 
     def end(self, journal: Journal) -> None:
         journal.finished()

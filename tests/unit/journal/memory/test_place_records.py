@@ -19,7 +19,7 @@ from maintainer.journal.memory.table_records import remembered, update_state
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.outcome import StepOutcome, StepStatus
 from maintainer.model.run.receipts import CommitReceipt
-from maintainer.model.run.run_events import Fate
+from maintainer.model.run.run_events import CommitEnd
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableFacts, TableRecord
 from tests.support.suites.example_counts import examples
@@ -203,7 +203,7 @@ def test_a_version_not_proven_counts_until_it_is_proven_there(lake: Lake, change
 def landed(journal: Journal, path: Path, version: int) -> None:
     stamp = CommitStamp(journal.run_id, "t/compact", 0, "sha256:p")
     receipt = CommitReceipt(version, version - 1)
-    recorded_events.result(journal, stamp, facts_at(path), "compact", Fate.LANDED, receipt=receipt)
+    recorded_events.result(journal, stamp, facts_at(path), "compact", CommitEnd.LANDED, receipt=receipt)
 
 
 def test_the_schedule_moves_along_and_is_not_copied(lake: Lake) -> None:

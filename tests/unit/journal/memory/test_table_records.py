@@ -15,7 +15,7 @@ from maintainer.journal.memory import past_runs, table_records
 from maintainer.journal.memory.table_records import remembered, update_state
 from maintainer.model.run.outcome import StepStatus
 from maintainer.model.run.receipts import CommitReceipt, VacuumReceipt
-from maintainer.model.run.run_events import Deleting, Fate, named
+from maintainer.model.run.run_events import CommitEnd, Deleting, named
 from maintainer.model.table.table_facts import TableRecord
 from tests.support.tables.builders import NOW_MS
 from tests.support.writers import recorded_events
@@ -38,8 +38,10 @@ def test_an_intent_without_result_is_open_once_its_process_is_gone(runs: Runs) -
     assert runs.record().unproven_versions == (2,)
 
 
-@pytest.mark.parametrize(("fate", "is_open"), [(Fate.LANDED, False), (Fate.NOT_LANDED, False), (Fate.UNKNOWN, True)])
-def test_a_result_ends_an_intent_unless_it_is_unknown(runs: Runs, fate: Fate, is_open: bool) -> None:
+@pytest.mark.parametrize(
+    ("fate", "is_open"), [(CommitEnd.LANDED, False), (CommitEnd.NOT_LANDED, False), (CommitEnd.UNKNOWN, True)]
+)
+def test_a_result_ends_an_intent_unless_it_is_unknown(runs: Runs, fate: CommitEnd, is_open: bool) -> None:
     journal = runs.start()
     recorded_events.result(journal, runs.intent(journal), FACTS, "compact", fate)
     journal.close()
@@ -52,7 +54,7 @@ def test_what_is_known_of_a_commit_stays_known_whoever_does_not_know_it_later(ru
     old.close()
     new = runs.start()
     (intent,) = unfinished(runs.runs_dir, except_run=new.run_id)
-    for fate in (Fate.NOT_LANDED, Fate.UNKNOWN):
+    for fate in (CommitEnd.NOT_LANDED, CommitEnd.UNKNOWN):
         new.settled(intent, fate, None)
     runs.end(new)
     assert unfinished(runs.runs_dir) == ()
@@ -64,7 +66,7 @@ def test_a_settlement_is_written_into_the_old_run_and_asked_for_only_once(runs: 
     old.close()
     new = runs.start()
     (unfinished_run,) = unfinished(runs.runs_dir, except_run=new.run_id)
-    new.settled(unfinished_run, Fate.LANDED, CommitReceipt(2, 1))
+    new.settled(unfinished_run, CommitEnd.LANDED, CommitReceipt(2, 1))
     assert unfinished(runs.runs_dir) == ()
     assert runs.record().unproven_versions == (2,)
     recorded_events.verified(new, FACTS, "t/settle", 2, "pass", None)
@@ -102,16 +104,16 @@ def test_times_are_those_of_steps_that_succeeded(runs: Runs) -> None:
 def test_files_were_rewritten_when_a_commit_landed_however_its_step_ended(runs: Runs) -> None:
     journal = runs.start()
     recorded_events.result(
-        journal, runs.intent(journal), FACTS, "compact", Fate.LANDED, receipt=CommitReceipt(2, 1, 4, 1)
+        journal, runs.intent(journal), FACTS, "compact", CommitEnd.LANDED, receipt=CommitReceipt(2, 1, 4, 1)
     )
     runs.step(journal, "compact", StepStatus.FAILED)
     runs.end(journal)
     assert (runs.record().last_rewrite_at_ms, runs.record().last_optimize_at_ms) == (NOW_MS + 1, None)
     later = runs.start()
     runs.step(later, "zorder")  # a turn that had nothing to rewrite
-    recorded_events.result(later, runs.intent(later, kind="zorder"), FACTS, "zorder", Fate.NOT_LANDED)
+    recorded_events.result(later, runs.intent(later, kind="zorder"), FACTS, "zorder", CommitEnd.NOT_LANDED)
     properties = runs.intent(later, 3, "set_properties")
-    recorded_events.result(later, properties, FACTS, "set_properties", Fate.LANDED, receipt=CommitReceipt(4, 3))
+    recorded_events.result(later, properties, FACTS, "set_properties", CommitEnd.LANDED, receipt=CommitReceipt(4, 3))
     runs.end(later)
     assert (runs.record().last_rewrite_at_ms, runs.record().last_optimize_at_ms) == (NOW_MS + 1, NOW_MS + 2)
 
@@ -126,14 +128,14 @@ def test_files_were_rewritten_when_a_commit_landed_however_its_step_ended(runs: 
 )
 def test_files_were_deleted_when_some_went_however_the_step_ended(runs: Runs, receipt: VacuumReceipt) -> None:
     journal = runs.start()
-    fate = Fate.NO_COMMIT if receipt.version_after is None else Fate.LANDED
+    fate = CommitEnd.NO_COMMIT if receipt.version_after is None else CommitEnd.LANDED
     recorded_events.result(journal, runs.intent(journal, 3, "vacuum"), FACTS, "vacuum", fate, receipt=receipt)
     runs.step(journal, "vacuum", StepStatus.INCOMPLETE)
     runs.end(journal)
     assert (runs.record().last_delete_at_ms, runs.record().last_vacuum_at_ms) == (NOW_MS + 1, None)
     later = runs.start()
     empty = VacuumReceipt(0, 0, version_after=6)
-    recorded_events.result(later, runs.intent(later, 5, "vacuum"), FACTS, "vacuum", Fate.LANDED, receipt=empty)
+    recorded_events.result(later, runs.intent(later, 5, "vacuum"), FACTS, "vacuum", CommitEnd.LANDED, receipt=empty)
     runs.step(later, "vacuum")
     runs.end(later)
     assert (runs.record().last_delete_at_ms, runs.record().last_vacuum_at_ms) == (NOW_MS + 1, NOW_MS + 2)
@@ -151,7 +153,7 @@ def test_what_a_killed_run_did_is_told_with_the_time_of_that_run(runs: Runs) -> 
     for intent in unfinished(runs.runs_dir, except_run=later.run_id):
         was_vacuum = intent.kind == "vacuum"
         receipt = VacuumReceipt(1, 10, version_after=3) if was_vacuum else CommitReceipt(2, 1, 4, 1)
-        later.settled(intent, Fate.LANDED, receipt)
+        later.settled(intent, CommitEnd.LANDED, receipt)
     runs.end(later)
     assert (runs.record().last_rewrite_at_ms, runs.record().last_delete_at_ms) == (NOW_MS + 1, NOW_MS + 1)
 
@@ -239,7 +241,7 @@ def test_a_guess_at_a_version_is_not_kept_after_somebody_asked_the_log(runs: Run
     assert runs.record().unproven_versions == (7,)
     (intent,) = unfinished(runs.runs_dir)
     later = runs.start()
-    later.settled(intent, Fate.NOT_LANDED, None)
+    later.settled(intent, CommitEnd.NOT_LANDED, None)
     runs.end(later)
     assert runs.record().unproven_versions == ()
 
@@ -333,7 +335,7 @@ def test_sizes_of_vacuums_and_the_last_listing_are_remembered(runs: Runs) -> Non
         journal = runs.start()
         stamp = runs.intent(journal, 1, "vacuum")
         recorded_events.result(
-            journal, stamp, FACTS, "vacuum", Fate.LANDED, receipt=VacuumReceipt(0 if number == 11 else 1, number)
+            journal, stamp, FACTS, "vacuum", CommitEnd.LANDED, receipt=VacuumReceipt(0 if number == 11 else 1, number)
         )
         if number == 3:
             recorded_events.listed(journal, "t", "id-t", "mem:/t", NOW_MS - 5)

@@ -19,7 +19,7 @@ from maintainer.journal.leases import current_holders
 from maintainer.journal.ledger.ledger_pending import PENDING_FILE
 from maintainer.journal.memory.table_records import remembered
 from maintainer.journal.store import run_pulse, state_mirror
-from maintainer.model.run.run_events import Fate
+from maintainer.model.run.run_events import CommitEnd
 from maintainer.model.table.table_facts import TableRecord
 from tests.support.runs.machines import Machine, intend, now_ms
 from tests.support.tables.builders import make_facts, make_files
@@ -123,7 +123,7 @@ def test_a_run_without_a_sign_of_life_is_ended_and_settled_and_commits_nothing_m
     journal = second.begin()
     (intent,) = unfinished(second.mirror.runs_dir, except_run=journal.run_id)
     assert intent.stamp.run_id == dead.run_id
-    journal.settled(intent, Fate.NOT_LANDED, None)
+    journal.settled(intent, CommitEnd.NOT_LANDED, None)
     second.end(journal)
     # The run that slept wakes up.
     monkeypatch.setattr(first.run._pulse, "_renewed", -1000.0)
@@ -221,7 +221,7 @@ def test_a_store_that_goes_away_loses_nothing(storage: ObjectStorage, tmp_path: 
     journal = first.begin()
     stamp = intend(journal, FACTS)
     switch.away = True
-    recorded_events.result(journal, stamp, FACTS, "compact", Fate.NOT_LANDED)
+    recorded_events.result(journal, stamp, FACTS, "compact", CommitEnd.NOT_LANDED)
     journal.quarantine(FACTS, "seen while the store was away")
     with pytest.raises(FolderUnwritable) as refused:
         intend(journal, FACTS, batch=1)

@@ -29,7 +29,7 @@ from maintainer.model.plan.steps import (
     VacuumStep,
     ZOrderStep,
 )
-from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy, Turn, ZOrderSettings
+from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy, ZOrderSettings, ZOrderTurn
 from maintainer.model.run.outcome import (
     Assertion,
     RunOutcome,
@@ -190,7 +190,7 @@ def test_a_plan_of_many_tables_is_written_in_small_pieces_that_are_the_same_text
 
 BATCHES = (Batch((Bin(tuple(make_files(10, 20))),)),)
 FIGURES = LayoutFigures(2.0, 200, 1.0, 0.0)
-TURN = Turn(Strategy.LEVELED, "1:ab", 999, (7, 3), level=1, cube="01", before=FIGURES)
+TURN = ZOrderTurn(Strategy.LEVELED, "1:ab", 999, (7, 3), level=1, cube="01", before=FIGURES)
 SETTINGS = ZOrderSettings("1:ab", "1:ab", tuple(Strategy), 10, 20, 30, 0.05, partitions=((("p", None),),))
 EVERY_STEP: tuple[Step, ...] = (
     SetPropertiesStep((("a", None), ("b", "1")), (("a", "2"), ("b", "2")), (), ("c",)),

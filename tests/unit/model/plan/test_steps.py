@@ -11,7 +11,7 @@ from maintainer.model.plan.layout_tags import PACKED_TAG, ZORDER_TAG
 from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import Batch, Bin, CompactStep, ZOrderStep
-from maintainer.model.plan.zorder_turn import Strategy, Turn
+from maintainer.model.plan.zorder_turn import Strategy, ZOrderTurn
 from maintainer.model.table.table_facts import TableRef
 from tests.support.runs import sample_plans
 from tests.support.tables.builders import MIB, make_file, make_files
@@ -46,5 +46,5 @@ def test_bytes_for_spark_are_those_of_the_bins_in_its_lane() -> None:
 def test_files_of_a_turn_do_not_say_that_they_are_in_order_by_themselves() -> None:
     step = ZOrderStep((Batch((Bin(make_files(1, 2)),)),), ("`a`", "`b`"), 100, 2, ())
     assert step.file_tags == ((PACKED_TAG, "100"), (ZORDER_TAG, '["`a`","`b`"]'))
-    turn = Turn(Strategy.UNINDEXED, "revision", 2, (1,))
-    assert replace(step, turn=turn).file_tags == ((PACKED_TAG, "100"),)
+    turn = ZOrderTurn(Strategy.UNINDEXED, "revision", 2, (1,))
+    assert replace(step, planned_turn=turn).file_tags == ((PACKED_TAG, "100"),)

@@ -28,25 +28,25 @@ def test_what_the_steps_met_is_what_they_left_without_their_own_commits() -> Non
     table = samples.good_run().tables[0]
     first = replace(samples.compact_done(), started_at_ms=7, commits=(commit(4, (10, 10), (20,)),))
     left = FilesSeen(9, 6, file_sizes((40, 1, 1)))
-    last = replace(first, started_at_ms=8, commits=(commit(6, (20, 20), (40,)),), left=left)
+    last = replace(first, started_at_ms=8, commits=(commit(6, (20, 20), (40,)),), files_after=left)
     ended = replace(table, steps=(first, last))
-    met = ended.files_met
+    met = ended.files_before
     assert met is not None
-    assert ended.files_left == left
+    assert ended.files_after == left
     # Others appended two files of a byte: they are in both.
     assert met == FilesSeen(7, 3, file_sizes((10, 10, 20, 1, 1)))
     idle = replace(last, commits=())
-    assert replace(table, steps=(idle,)).files_met == replace(left, at_ms=8)
+    assert replace(table, steps=(idle,)).files_before == replace(left, at_ms=8)
 
 
 def test_a_commit_that_a_later_run_found_leaves_the_state_unknown() -> None:
     """Its figures came after those of the step were written down."""
     table = samples.good_run().tables[0]
-    step = replace(samples.compact_done(), commits=(), left=FilesSeen(9, 6, file_sizes((40, 1, 1))))
+    step = replace(samples.compact_done(), commits=(), files_after=FilesSeen(9, 6, file_sizes((40, 1, 1))))
     for receipt in (CommitReceipt(7, 6), CommitReceipt(6, 5, num_files_removed=2)):
-        assert replace(table, steps=(replace(step, commits=(receipt,)),)).files_left is None
+        assert replace(table, steps=(replace(step, commits=(receipt,)),)).files_after is None
 
 
 def test_where_no_step_read_the_table_nothing_is_said() -> None:
     ended = TableOutcome(samples.good_run().tables[0].ref, samples.good_run().tables[0].status)
-    assert (ended.files_left, ended.files_met) == (None, None)
+    assert (ended.files_after, ended.files_before) == (None, None)

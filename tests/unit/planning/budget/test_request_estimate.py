@@ -11,7 +11,7 @@ import pytest
 from maintainer.model.plan.lanes import Lane, LaneChoice
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import Batch, Bin, CompactStep, SetPropertiesStep, Step, VacuumStep, ZOrderStep
-from maintainer.model.plan.zorder_turn import Strategy, Turn
+from maintainer.model.plan.zorder_turn import Strategy, ZOrderTurn
 from maintainer.model.table.store_requests import RunRequests, StoreRequests
 from maintainer.model.table.table_facts import RemovedFile, TableRef
 from maintainer.planning.budget import request_estimate
@@ -53,7 +53,7 @@ def test_a_bin_asks_for_each_file_that_its_lane_reads_and_writes() -> None:
     assert terms_of(compact(*files, lane=SPARK)) == {Term.REWRITE: 1, Term.READ_BY_SPARK: 3, Term.WRITTEN_BY_SPARK: 1}
     ordered = ZOrderStep((Batch((Bin(make_files(*files), SPARK),)),), ("id",), 1 << 40, 2, ())
     assert terms_of(ordered) == {Term.REWRITE: 1, Term.READ_IN_ORDER: 3, Term.WRITTEN_BY_SPARK: 1}
-    by_turns = replace(ordered, turn=Turn(Strategy.UNINDEXED, "2:75b2", 1, (1,)))
+    by_turns = replace(ordered, planned_turn=ZOrderTurn(Strategy.UNINDEXED, "2:75b2", 1, (1,)))
     assert terms_of(by_turns) == {Term.REWRITE: 1, Term.READ_BY_SPARK: 3, Term.WRITTEN_BY_SPARK: 1}
 
 

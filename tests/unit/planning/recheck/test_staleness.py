@@ -12,7 +12,7 @@ from maintainer.errors import ExitCode, Refused
 from maintainer.model.plan.plan import LeftAlone, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import Batch, Bin, CompactStep, SetPropertiesStep, VacuumStep, ZOrderStep
-from maintainer.model.plan.zorder_turn import Strategy, Turn
+from maintainer.model.plan.zorder_turn import Strategy, ZOrderTurn
 from maintainer.model.table.table_facts import DataFile, Protocol, RemovedFile, TableFacts, TableRef
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import assemble, plan_table
@@ -161,17 +161,19 @@ def test_bins_with_a_file_that_is_gone_are_dropped_and_the_others_kept() -> None
 
 
 def test_a_turn_keeps_the_numbers_of_files_of_the_bins_that_are_left() -> None:
-    turn = Turn(Strategy.LEVELED, "1:ab", 999, (7, 3), level=1, cube="01")
-    step = ZOrderStep((Batch((Bin(FILES[:2]), Bin(FILES[2:]))),), ("id",), 1000, 2, (), turn=turn)
+    turn = ZOrderTurn(Strategy.LEVELED, "1:ab", 999, (7, 3), level=1, cube="01")
+    step = ZOrderStep((Batch((Bin(FILES[:2]), Bin(FILES[2:]))),), ("id",), 1000, 2, (), planned_turn=turn)
     before = replace(planned(), steps=(step,))
     assert recheck(before, FACTS, "sha256:aa") == before
     checked = recheck(before, replace(FACTS, version=8, files=FILES[1:]), "sha256:aa")
     assert isinstance(checked, TablePlan)
     (left,) = checked.steps
     assert isinstance(left, ZOrderStep)
-    assert left.turn is not None
+    assert left.planned_turn is not None
     assert [bin_.files for bin_ in left.batches[0].bins] == [FILES[2:]]
-    assert left.turn == replace(turn, num_files=(3,), elements=sum(file.live_records or 0 for file in FILES[2:]))
+    assert left.planned_turn == replace(
+        turn, num_files=(3,), elements=sum(file.live_records or 0 for file in FILES[2:])
+    )
     assert left.num_files_added == 3
 
 

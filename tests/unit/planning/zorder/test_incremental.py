@@ -80,8 +80,13 @@ def test_small_groups_of_one_level_are_one_turn_with_a_bin_each() -> None:
         tagged("done", "00", 5000, strategy="pieces", size=1000),
     )
     step = zorder_of(plan(policy_of(strategies=(Strategy.LEVELED,)), facts))
-    assert step.turn is not None
-    assert (step.turn.elements, step.turn.level, step.turn.cube, len(step.turn.num_files)) == (260, 1, "01", 2)
+    assert step.planned_turn is not None
+    assert (
+        step.planned_turn.elements,
+        step.planned_turn.level,
+        step.planned_turn.cube,
+        len(step.planned_turn.num_files),
+    ) == (260, 1, "01", 2)
     assert [[file.path for file in bin_.files] for bin_ in step.batches[0].bins] == [
         ["first0", "first1"],
         ["second0", "second1"],
@@ -96,8 +101,8 @@ def test_when_holds_unindexed_files_back_but_not_the_rest() -> None:
     facts = known(*files(100, 100), *[tagged(f"r{n}", "01", 60) for n in range(2)])
     policy = policy_of(optimize={"when": WorthPolicy(min_small_files=3)})
     planned = plan(policy, facts)
-    assert zorder_of(planned).turn is not None
-    assert zorder_of(planned).turn.strategy is Strategy.LEVELED  # type: ignore[union-attr]
+    assert zorder_of(planned).planned_turn is not None
+    assert zorder_of(planned).planned_turn.strategy is Strategy.LEVELED  # type: ignore[union-attr]
     assert ReasonCode.NOT_WORTH_IT in codes(planned)
     counted(planned, facts)
 

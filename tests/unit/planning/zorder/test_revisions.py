@@ -43,8 +43,12 @@ def test_the_first_plan_makes_a_revision_as_a_step_that_can_be_seen() -> None:
     assert [reason.code for reason in properties.reasons] == [ReasonCode.NEW_REVISION]
     assert properties.reasons[0].text == "maintainer.zorder.revision.1: id in 256 ranges, day in 28 ranges"
     assert isinstance(step, ZOrderStep)
-    assert step.turn is not None
-    assert (step.turn.strategy, step.turn.revision, step.turn.num_files) == (Strategy.UNINDEXED, REVISION.tag, (2,))
+    assert step.planned_turn is not None
+    assert (step.planned_turn.strategy, step.planned_turn.revision, step.planned_turn.num_files) == (
+        Strategy.UNINDEXED,
+        REVISION.tag,
+        (2,),
+    )
     assert step.reasons[0].code is ReasonCode.UNINDEXED_FILES
     assert step.reasons[0].origin == "orders.yml:7"
     counted(planned, facts)
@@ -112,8 +116,8 @@ def test_one_revision_can_be_worked_on_by_itself() -> None:
     second = Revision(2, (make_column("name", "string", SAMPLE["name"]),))
     facts = known(*[tagged(f"r{n}", "01", 60) for n in range(2)], **{second.property_name: second.to_json()})
     planned = plan(policy_of("name", revision=1), facts)
-    assert zorder_of(planned).turn.strategy is Strategy.LEVELED  # type: ignore[union-attr]
-    assert zorder_of(planned).turn.revision == REVISION.tag  # type: ignore[union-attr]
+    assert zorder_of(planned).planned_turn.strategy is Strategy.LEVELED  # type: ignore[union-attr]
+    assert zorder_of(planned).planned_turn.revision == REVISION.tag  # type: ignore[union-attr]
     refused = plan(policy_of("name", revision=9), facts).problem
     assert refused is not None
     assert (refused.code, refused.what) == ("T426", "the table has no Z-order revision 9 (found: 1, 2)")
@@ -122,7 +126,7 @@ def test_one_revision_can_be_worked_on_by_itself() -> None:
 def test_revision_zero_puts_files_on_the_curve_and_does_nothing_else() -> None:
     facts = known(*[tagged(f"r{n}", "01", 60) for n in range(2)])
     assert plan(policy_of(revision=0), facts).state == "up_to_date"
-    assert zorder_of(plan(policy_of(revision=0), known(*files(100, 100)))).turn is not None
+    assert zorder_of(plan(policy_of(revision=0), known(*files(100, 100)))).planned_turn is not None
 
 
 def test_a_new_revision_is_never_made_without_its_sample() -> None:

@@ -75,7 +75,7 @@ def test_unindexed_files_are_taken_oldest_first_up_to_the_batch() -> None:
     candidates = sort_candidates(files, settings, REVISION, REVISION, {})
     chosen = choose_turn(settings, candidates, REVISION, REVISION)
     assert chosen is not None
-    assert chosen.turn.strategy is Strategy.UNINDEXED
+    assert chosen.planned_turn.strategy is Strategy.UNINDEXED
     assert [file.path for file in chosen.batch.files] == ["f4", "f3"]
 
 
@@ -113,9 +113,13 @@ def test_the_first_strategy_that_yields_files_wins() -> None:
         settings = settings_of(REVISION, strategies=order)
         chosen = choose_turn(settings, sort_candidates(files, settings, REVISION, REVISION, {}), REVISION, REVISION)
         assert chosen is not None
-        assert chosen.turn.strategy is order[0]
-        if chosen.turn.strategy is Strategy.LEVELED:
-            assert (chosen.turn.level, chosen.turn.cube, chosen.turn.elements) == (2, "01", 1000)
+        assert chosen.planned_turn.strategy is order[0]
+        if chosen.planned_turn.strategy is Strategy.LEVELED:
+            assert (chosen.planned_turn.level, chosen.planned_turn.cube, chosen.planned_turn.elements) == (
+                2,
+                "01",
+                1000,
+            )
     settings = settings_of(REVISION, strategies=())
     assert choose_turn(settings, sort_candidates(files, settings, REVISION, REVISION, {}), REVISION, REVISION) is None
 
@@ -126,7 +130,7 @@ def test_each_partition_is_a_bin_of_its_own() -> None:
     chosen = choose_turn(settings, sort_candidates(files, settings, REVISION, REVISION, {}), REVISION, REVISION)
     assert chosen is not None
     assert [bin_.partition_values for bin_ in chosen.batch.bins] == [(("day", "a"),), (("day", "b"),)]
-    assert chosen.turn.num_files == (3, 3)
+    assert chosen.planned_turn.num_files == (3, 3)
 
 
 @pytest.mark.parametrize(
@@ -151,8 +155,8 @@ def test_pieces_are_taken_where_the_gain_is() -> None:
     assert pieces
     for turn in pieces:
         assert turn.piece is not None
-        assert turn.turn.cube is not None
-        assert turn.turn.cube.startswith("0")
+        assert turn.planned_turn.cube is not None
+        assert turn.planned_turn.cube.startswith("0")
         assert turn.piece.excess >= 0.4
 
 

@@ -93,8 +93,8 @@ def test_a_request_by_hand_is_one_round_of_leveled_compaction() -> None:
     step = zorder_of(plan(honoured(), facts))
     assert step.settings is not None
     assert step.settings.strategies == (Strategy.LEVELED, Strategy.UNINDEXED, Strategy.PIECES)
-    assert step.turn is not None
-    assert step.turn.strategy is Strategy.LEVELED
+    assert step.planned_turn is not None
+    assert step.planned_turn.strategy is Strategy.LEVELED
     off = known(*[tagged(f"r{n}", "01", 60) for n in range(2)], **REQUEST, **{f"{AUTO}enabled": "false"})
     assert zorder_of(plan(honoured(), off)).settings.strategies == (Strategy.LEVELED,)  # type: ignore[union-attr]
     assert (step.settings.bytes_per_iteration, step.settings.request) == (5_000_000, True)

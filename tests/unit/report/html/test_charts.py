@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.steps import CompactStep, StepKind, ZOrderStep
-from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy, Turn, TurnOutcome
+from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy, TurnOutcome, ZOrderTurn
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus
 from maintainer.model.table.storage_facts import file_sizes
 from maintainer.model.table.table_facts import TableRef
@@ -61,10 +61,10 @@ def test_curves_of_a_table_say_in_words_from_what_to_what_they_go() -> None:
 
 def test_the_layout_over_time_is_that_before_a_run_and_that_its_turns_left() -> None:
     before, after = LayoutFigures(9.5, 900, 3.0, 1.0), LayoutFigures(2.5, 250, 1.0, 0.0)
-    turn = Turn(Strategy.UNINDEXED, "1:x", 100, (1,), before=before, after=LayoutFigures(2.0, 200, 1.0, 0.0))
+    turn = ZOrderTurn(Strategy.UNINDEXED, "1:x", 100, (1,), before=before, after=LayoutFigures(2.0, 200, 1.0, 0.0))
     good, plan = samples.good_run(), sample_plans.plan(sample_plans.orders())
     batch = next(step for step in plan.tables[0].steps if isinstance(step, CompactStep)).batches[0]
-    zorder = ZOrderStep((batch,), ("id",), 2**20, 1, (), turn=turn)
+    zorder = ZOrderStep((batch,), ("id",), 2**20, 1, (), planned_turn=turn)
     table = replace(plan.tables[0], steps=(zorder,))
     done = StepOutcome("t", StepKind.ZORDER, StepStatus.SUCCEEDED, 0, 1.0, turns=(TurnOutcome(turn, 8, before, after),))
     outcome = replace(good, tables=(replace(good.tables[0], steps=(done,)),), started_at_ms=10, duration_seconds=2.0)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from maintainer.model.plan.zorder_turn import LayoutChange, LayoutFigures, Strategy, Turn, TurnOutcome
+from maintainer.model.plan.zorder_turn import LayoutChange, LayoutFigures, Strategy, TurnOutcome, ZOrderTurn
 from maintainer.model.run.outcome import RunOutcome, TableOutcome
 from maintainer.model.run.receipts import VacuumReceipt
 from maintainer.model.table.store_requests import RunRequests, StoreRequests
@@ -22,7 +22,7 @@ from tests.support.runs import sample_runs as samples
 
 TIB, GIB = 1 << 40, 1 << 30
 NOTHING = WorkDone.of(())
-TURN = Turn(Strategy.UNINDEXED, "1:x", 100, (1,))
+TURN = ZOrderTurn(Strategy.UNINDEXED, "1:x", 100, (1,))
 
 
 def turned(name: str, before: tuple[float, int], after: tuple[float, int] | None) -> TableOutcome:

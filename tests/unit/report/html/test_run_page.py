@@ -172,7 +172,7 @@ def test_a_saved_plan_that_is_applied_again_shows_the_table_as_it_is_then() -> N
     good, plan = samples.good_run(), sample_plans.plan(sample_plans.orders())
     table = replace(plan.tables[0], observed=sample_plans.observed(7, 40, 4000), steps=())
     saved = replace(plan, tables=(table,), created_at_ms=1)
-    step = replace(committed(8, (100,) * 40, (4000,)), left=left_with((4000,), 30, 8))
+    step = replace(committed(8, (100,) * 40, (4000,)), files_after=left_with((4000,), 30, 8))
     first = replace(good, tables=(replace(good.tables[0], steps=(step,)),), started_at_ms=10)
     again_table = replace(table, checked=left_with((4000, 7, 7, 7), 50, 11))
     again = replace(good, tables=(TableOutcome(table.ref, TableStatus.UP_TO_DATE),), started_at_ms=60)
@@ -189,7 +189,7 @@ def test_files_before_and_after_are_those_that_the_steps_met_and_left() -> None:
     """Others added five files between the plan and the run: both figures have them."""
     good, plan = samples.good_run(), sample_plans.plan(sample_plans.orders())
     table = replace(plan.tables[0], observed=sample_plans.observed(7, 3, 30), steps=())
-    step = replace(committed(13, (10, 10, 10), (30,)), left=left_with((30, 1, 1, 1, 1, 1), 30, 13))
+    step = replace(committed(13, (10, 10, 10), (30,)), files_after=left_with((30, 1, 1, 1, 1, 1), 30, 13))
     outcome = replace(good, tables=(replace(good.tables[0], steps=(step,)),))
     (view,) = table_views(replace(plan, tables=(table,)), outcome, {}, UTC)
     assert (view.num_files_before, view.num_files_after) == (8, 6)

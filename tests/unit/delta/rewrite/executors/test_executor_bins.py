@@ -28,7 +28,7 @@ from maintainer.delta.engine.table_engine import DeltaTableEngine
 from maintainer.delta.jvm import DeltaJvm, DirectAccess, UnstartedSession, parquet_calls
 from maintainer.delta.rewrite import bin_writer
 from maintainer.delta.rewrite.bin_writer import write_bins
-from maintainer.delta.rewrite.commit.carried_deletes import Carried
+from maintainer.delta.rewrite.commit.carried_deletes import CarriedDeletes
 from maintainer.delta.rewrite.executors import executor_tasks
 from maintainer.delta.rewrite.executors.executor_bins import Executors, SpreadBins
 from maintainer.delta.rewrite.executors.executor_tasks import MAX_ATTEMPTS
@@ -172,10 +172,10 @@ def test_where_others_deleted_rows_since_an_executors_proof_does_not_count(rewri
         write_bins(job)
         assert job.spread is not None
         assert job.spread.part_of(job, 0) is not None
-        job.carried = Carried(job.batch, job.source_of, tuple(job.written), bins=frozenset({0}))
+        job.carried_deletes = CarriedDeletes(job.batch, job.source_of, tuple(job.written), bins=frozenset({0}))
         assert job.spread.part_of(job, 0) is None
         assert job.spread.part_of(job, 1) is not None
-        job.carried = None
+        job.carried_deletes = None
         job.discard()
 
 
