@@ -24,6 +24,7 @@ from maintainer.model.plan.steps import (
     RewriteStep,
     ZOrderStep,
 )
+from maintainer.model.run.receipts import against
 from maintainer.model.table.table_facts import DataFile, PartitionValues, TableFacts
 from maintainer.planning.operations.clustering import taken_by_optimize
 from maintainer.planning.selection.decision import partition_text
@@ -205,12 +206,3 @@ def _selected(
     takes = tuple(files)
     beyond, untaken = against(takes, batch.files)
     return Selected(statement, settings, takes, beyond, untaken)
-
-
-def against(
-    selected: Iterable[DataFile], planned: Iterable[DataFile]
-) -> tuple[tuple[DataFile, ...], tuple[DataFile, ...]]:
-    """Return the selected files that were not planned, and the planned files that were not selected."""
-    took, planned_by_key = {file.key: file for file in selected}, {file.key: file for file in planned}
-    beyond = tuple(file for key, file in took.items() if key not in planned_by_key)
-    return beyond, tuple(file for key, file in planned_by_key.items() if key not in took)

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from maintainer.delta.commands.command_facts import CommandTableReader, deletes_nothing
 from maintainer.delta.commands.command_selection import (
     Selected,
-    against,
     refuse_other_spelling,
     refuse_part_of_a_partition,
     select,
@@ -66,7 +65,6 @@ from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, V
 from maintainer.model.run.progress import Phase
 from maintainer.model.run.receipts import (
     CommitReceipt,
-    FileFigures,
     PlanDifference,
     Proof,
     UndeleteReceipt,
@@ -131,7 +129,6 @@ class CommandTableWriter:
         files = self._committed(now, version)
         self._meter.begin(Phase.PROVING, batch.size_bytes)
         proof = self._prove(now, files)
-        beyond, untaken = against(files.removed, batch.files)
         receipt = rewrite_receipt(
             version,
             now.version,
@@ -144,7 +141,7 @@ class CommandTableWriter:
             proof=proof,
             duration_seconds=time.monotonic() - started,
             total_cluster_parallelism=self._session.cores,
-            difference=PlanDifference(FileFigures.of(beyond), FileFigures.of(untaken)) if beyond or untaken else None,
+            difference=PlanDifference.of(batch.files, files.removed),
         )
 
     def set_properties(

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from maintainer.delta.log.schema_names import PHYSICAL_NAME
 from maintainer.delta.storage.log_paths import partition_spelling as one_spelling
-from maintainer.model.table.table_facts import DataFile, DeletionVector, PartitionValues, Protocol
+from maintainer.model.table.table_facts import DataFile, DeletionVector, FileKey, PartitionValues, Protocol
 
 RECORDS_FIRST = r'^\{ *"numRecords" *: *(?P<count>\d{1,18}) *[,}]'
 """How nearly every writer begins statistics. Anything else is parsed in full."""
@@ -140,7 +140,7 @@ def live_rows(adds: Iterable[Mapping[str, Any]]) -> int | None:
     return total
 
 
-def removed_key(remove: Mapping[str, Any]) -> tuple[str, str]:
+def removed_key(remove: Mapping[str, Any]) -> FileKey:
     """Return path and deletion vector id of a ``remove`` (or ``add``) action: what Delta reconciles by."""
     return (remove["path"], vector_id(remove.get("deletionVector")))
 
@@ -205,8 +205,7 @@ class LoggedFile(NamedTuple):
         )
 
     @property
-    def key(self) -> tuple[str, str]:
-        """Path and deletion vector id: what Delta reconciles by."""
+    def key(self) -> FileKey:
         return (self.path, vector_id(self.deletion_vector))
 
     def as_add(self) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from maintainer.model.table.commit_records import (
     TableCommit,
 )
 from maintainer.model.table.statistics_writers import doubts_about
-from maintainer.model.table.table_facts import DataFile, PartitionValues, TableFacts, TableRef
+from maintainer.model.table.table_facts import DataFile, FileKey, PartitionValues, TableFacts, TableRef
 
 _FILES_ADDED = ("numAddedFiles", "numFilesAdded", "num_added_files", "numTargetFilesAdded", "numFiles")
 _FILES_REMOVED = (
@@ -227,7 +227,7 @@ MAX_COMMITS_SEARCHED = 1000
 def lost_to(
     what: str,
     storage: TableLog,
-    keys: Collection[tuple[str, str]] = (),
+    keys: Collection[FileKey] = (),
     *,
     after_version: int,
     where: str,
@@ -252,9 +252,7 @@ def files_gone(missing: Sequence[DataFile], num_planned: int, storage: TableLog,
     )
 
 
-def find_conflicting_commit(
-    storage: TableLog, keys: Collection[tuple[str, str]], *, after_version: int
-) -> TableCommit | None:
+def find_conflicting_commit(storage: TableLog, keys: Collection[FileKey], *, after_version: int) -> TableCommit | None:
     """Return the first commit above a version that removed one of the files, or else changed metadata or protocol.
 
     Best effort, for a message: bounded, and None if the log cannot be read.

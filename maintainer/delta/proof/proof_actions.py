@@ -7,7 +7,8 @@ double rows, and no hash of the new files shows it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone, tzinfo
@@ -17,6 +18,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from maintainer.delta.log.actions import live_rows, removed_key
 from maintainer.delta.log.staged_file import Marks, WrittenFile
 from maintainer.model.plan.steps import Batch
+from maintainer.model.table.table_facts import FileKey
 from maintainer.units import count_of, named
 
 ADD_KEYS = frozenset(
@@ -63,15 +65,11 @@ class Expected:
 
 def check_adds(written: Sequence[WrittenFile], expected: Expected) -> list[str]:
     """Return what is wrong with the new files' actions, as sentences; empty if nothing is."""
-    problems: list[str] = []
-    paths: set[str] = set()
+    adds = [file.to_commit() for file in written]
+    problems = files_that_differ((), (), adds)
     sources = {file.path for file in expected.batch.files}
-    for file in written:
-        add = file.to_commit()
+    for file, add in zip(written, adds, strict=True):
         name = str(add.get("path"))
-        if name in paths:
-            problems.append(f"{name} is added twice")
-        paths.add(name)
         if name in sources or expected.is_live(name):
             problems.append(f"{name} is a file of the table already")
         problems += [f"{name}: {text}" for text in _check_add(add, file.bin_number, expected)]
@@ -131,21 +129,41 @@ def check_sizes(written: Iterable[WrittenFile], size_of: Callable[[str], int]) -
 
 def check_removes(removes: Sequence[Mapping[str, Any]], batch: Batch) -> list[str]:
     """Return what is wrong with the removals: exactly the batch's files go, with their deletion vectors."""
-    planned = {file.key: file for file in batch.files}
-    problems: list[str] = []
-    keys: set[tuple[str, str]] = set()
+    planned = {file.key: file.size_bytes for file in batch.files}
+    problems = files_that_differ(planned, removes, (), all_go=True)
     for remove in removes:
-        key = removed_key(remove)
-        if key not in planned:
-            problems.append(f"{key[0]} is removed and was not planned")
-        elif key in keys:
-            problems.append(f"{key[0]} is removed twice")
-        elif remove.get("size") not in (None, planned[key].size_bytes):
-            problems.append(f"{key[0]} is removed with {remove['size']} bytes, planned with {planned[key].size_bytes}")
+        size = planned.get(removed_key(remove))
+        if size is not None and remove.get("size") not in (None, size):
+            problems.append(f"{remove['path']} is removed with {remove['size']} bytes, planned with {size}")
         if remove.get("dataChange") is not False:
-            problems.append(f"{key[0]}: dataChange is not false")
-        keys.add(key)
-    return problems + [f"{key[0]} was planned and is not removed" for key in planned if key not in keys]
+            problems.append(f"{remove['path']}: dataChange is not false")
+    return problems
+
+
+def files_that_differ(
+    promised: Collection[FileKey],
+    removes: Sequence[Mapping[str, Any]],
+    adds: Sequence[Mapping[str, Any]],
+    promise: str = "planned",
+    *,
+    all_go: bool = False,
+) -> list[str]:
+    """Say which files a commit removes that it may not, which it leaves that must go, and which it names twice.
+
+    Args:
+        promised: The files that may go, of whatever the caller trusts.
+        removes: The ``remove`` actions. With another deletion vector it is another file.
+        adds: The ``add`` actions.
+        promise: What the files are, for a sentence.
+        all_go: Whether none of them may stay.
+    """
+    removed, added = Counter(map(removed_key, removes)), Counter(str(add.get("path")) for add in adds)
+    return [
+        *(f"{key[0]} is removed and was not {promise}" for key in removed if key not in promised),
+        *(f"{key[0]} is removed twice" for key, times in removed.items() if times > 1),
+        *(f"{path} is added twice" for path, times in added.items() if times > 1),
+        *(f"{key[0]} was {promise} and is not removed" for key in promised if all_go and key not in removed),
+    ]
 
 
 def spelled_anew(removed: Sequence[Mapping[str, Any]], added: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -30,7 +30,7 @@ from maintainer.delta.rewrite.curve_writer import curve_tags
 from maintainer.delta.rewrite.unfinished_files import folders_of, remove_files_named
 from maintainer.delta.storage.failures.engine_failures import as_write_error
 from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFilesReader
+from maintainer.delta.transaction.live_files import AddAction, LiveFilesReader
 from maintainer.delta.transaction.requirements import (
     LOSES_ROWS,
     check_as_planned,
@@ -44,7 +44,7 @@ from maintainer.errors.missing_files import missing_before
 from maintainer.model.plan.lanes import LaneChoice, SourceStatistics
 from maintainer.model.plan.steps import Batch, RewriteStep
 from maintainer.model.run.receipts import Fingerprint
-from maintainer.model.table.table_facts import TableFacts
+from maintainer.model.table.table_facts import FileKey, TableFacts
 
 if TYPE_CHECKING:
     import numpy as np

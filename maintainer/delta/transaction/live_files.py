@@ -20,12 +20,9 @@ from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_log import LogEntry
 from maintainer.delta.storage.table_storage import KnownVersion, KnownVersions, TableStorage
 from maintainer.model.table.log_names import COMMIT_NAME
-from maintainer.model.table.table_facts import TableFacts
+from maintainer.model.table.table_facts import FileKey, TableFacts
 
 _LOG = logging.getLogger(__name__)
-
-FileKey = tuple[str, str]
-"""Path and deletion vector id: what Delta reconciles by."""
 
 AddAction = dict[str, Any]
 """The fields of an ``add`` action. Of its statistics, most of a log, only ``numRecords`` is there."""

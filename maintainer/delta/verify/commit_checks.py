@@ -9,7 +9,12 @@ from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.actions import live_rows, removed_key
-from maintainer.delta.proof.proof_actions import readers_of_spelling, spelled_anew, zone_of_spelling
+from maintainer.delta.proof.proof_actions import (
+    files_that_differ,
+    readers_of_spelling,
+    spelled_anew,
+    zone_of_spelling,
+)
 from maintainer.delta.proof.row_comparison import FileSet, measure, measure_both, rows_that_differ
 from maintainer.delta.proof.statistics_figures import Measured
 from maintainer.delta.proof.statistics_verdict import judge, source_findings, strictness_of, wrong_sources
@@ -19,14 +24,14 @@ from maintainer.delta.storage.failures.engine_failures import is_store_silent, m
 from maintainer.delta.storage.table_log import LogEntry
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.commit_fate import REWRITE_ACTIONS
-from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFilesReader
+from maintainer.delta.transaction.live_files import AddAction, LiveFilesReader
 from maintainer.delta.transaction.requirements import refuse_unsafe_reads
 from maintainer.delta.verify.version_reader import SKIPS_FILES, DeltaVersionReader, same_rows
 from maintainer.errors import EnvironmentUnfit, TableError
 from maintainer.model.run.commit_verdict import CheckResult, CommitCheck
 from maintainer.model.run.receipts import Fingerprint
 from maintainer.model.table.commit_records import CommitStamp
-from maintainer.model.table.table_facts import TableFacts
+from maintainer.model.table.table_facts import FileKey, TableFacts
 from maintainer.units import count_of
 
 SAME_ROWS = "the rows removed are the rows added"
@@ -138,16 +143,7 @@ class CommitWork:
             if action.get("dataChange")
         ]
         problems += [f"it also has a {name} action" for name in sorted(set(self.others))]
-        keys = [removed_key(remove) for remove in self.removes]
-        before_it = self.version - 1
-        problems += [
-            f"{key[0]} is removed and was not live at version {before_it}" for key in keys if key not in before
-        ]
-        if len(set(keys)) < len(keys):
-            problems.append("a file is removed twice")
-        paths = [str(add["path"]) for add in self.adds]
-        if len(set(paths)) < len(paths):
-            problems.append("a file is added twice")
+        problems += files_that_differ(before, self.removes, self.adds, f"live at version {self.version - 1}")
         for add in self.adds:
             if not self.storage.is_below_root(self.storage.uri(str(add["path"]))):
                 problems.append(f"{add['path']} lies outside the table's folder")

@@ -91,8 +91,23 @@ class PlanDifference:
     beyond: FileFigures = FileFigures()
     untaken: FileFigures = field(default=FileFigures(), metadata={"alias": "left"})
 
+    @staticmethod
+    def of(planned: Iterable[DataFile], removed: Iterable[DataFile]) -> PlanDifference | None:
+        """Compare by path and deletion vector; None where the same files went."""
+        beyond, left = against(removed, planned)
+        return PlanDifference(FileFigures.of(beyond), FileFigures.of(left)) if beyond or left else None
+
     def __str__(self) -> str:
         return f"it took {self.beyond.num_files} files beside the plan and left {self.untaken.num_files} of it"
+
+
+def against(
+    removed: Iterable[DataFile], planned: Iterable[DataFile]
+) -> tuple[tuple[DataFile, ...], tuple[DataFile, ...]]:
+    """Return the files removed that were not planned, and the planned files that were not removed."""
+    went, planned_by_key = {file.key: file for file in removed}, {file.key: file for file in planned}
+    beyond = tuple(file for key, file in went.items() if key not in planned_by_key)
+    return beyond, tuple(file for key, file in planned_by_key.items() if key not in went)
 
 
 class Verdict(TextEnum):

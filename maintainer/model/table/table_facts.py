@@ -22,6 +22,10 @@ Of ``DataFile.partition_values`` each value has one spelling: timestamps are ``y
 ``DataFile.partition_texts`` it is what the log says, letter for letter, and a column that the log lacks is absent."""
 
 
+FileKey = tuple[str, str]
+"""Path and deletion vector id of a data file (empty without one): what Delta reconciles actions by."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class TableRef:
     """A table as a policy names it: a catalog name, or a path or URI.
@@ -97,8 +101,7 @@ class DataFile:
         return tuple(name for name, _ in self.partition_values if name not in stored)
 
     @property
-    def key(self) -> tuple[str, str]:
-        """Path and deletion vector id (empty without one): what Delta reconciles actions by."""
+    def key(self) -> FileKey:
         return (self.path, self.deletion_vector.unique_id if self.deletion_vector else "")
 
     def tag(self, name: str) -> str | None:
@@ -253,12 +256,12 @@ class TableFacts:
         return sum(file.size_bytes for file in self.files)
 
     @cached_property
-    def file_keys(self) -> frozenset[tuple[str, str]]:
+    def file_keys(self) -> frozenset[FileKey]:
         """Identities of all live files, for asking whether a file is still live."""
         return frozenset(self.texts_by_key)
 
     @cached_property
-    def texts_by_key(self) -> Mapping[tuple[str, str], PartitionValues]:
+    def texts_by_key(self) -> Mapping[FileKey, PartitionValues]:
         """The texts of each live file's partition values, by its identity."""
         return {file.key: file.partition_texts for file in self.files}
 

@@ -22,7 +22,7 @@ from maintainer.model.plan.layout_tags import PACKED_TAG, ZORDER_TAG, zorder_tag
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import Bin, ZOrderStep
 from maintainer.model.plan.zorder_turn import LayoutChange, LayoutFigures
-from maintainer.model.table.table_facts import ColumnRanges, DataFile, FileRange, LayoutBoxes, TableFacts
+from maintainer.model.table.table_facts import ColumnRanges, DataFile, FileKey, FileRange, LayoutBoxes, TableFacts
 from maintainer.planning.curve.curve import ValueKey, key_of, num_shared, upper_key
 from maintainer.planning.curve.curve_files import boxes_of, figures_of_boxes, layout_boxes
 from maintainer.planning.curve.revision import Revision, make_column
@@ -46,8 +46,6 @@ _SCALE_BITS = 6
 _MAX_FILES_OF_SCALE, _POINTS = 2_000, 4_096
 _TEXT_BYTES = 6
 """A text is placed by so many bytes after what all of them begin with: as many as a float keeps apart."""
-
-FileKey = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import RewriteStep, StepKind, VacuumStep, ZOrderStep
-from maintainer.model.table.table_facts import TableFacts
+from maintainer.model.table.table_facts import FileKey, TableFacts
 from maintainer.planning.budget.other_writers import without_hot, without_updated
 from maintainer.planning.operations.clustering import plan_clustering
 from maintainer.planning.operations.compaction import plan_compaction
@@ -67,7 +67,7 @@ def plan_rewrites(
     return steps, (*lost, *respelled, *updated, *hot, *layout.left_alone, *purge.left_alone), layout.property_change
 
 
-def _keys(step: RewriteStep | VacuumStep | None) -> frozenset[tuple[str, str]]:
+def _keys(step: RewriteStep | VacuumStep | None) -> frozenset[FileKey]:
     if not isinstance(step, RewriteStep):
         return frozenset()
     return frozenset(file.key for file in step.files)

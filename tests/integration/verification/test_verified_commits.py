@@ -148,11 +148,23 @@ def test_a_wrong_commit_is_named(spark: SparkSession, lease: SessionLease, lake:
     def kept_source(actions: list[dict[str, Any]]) -> None:
         actions.remove(next(action for action in actions if "remove" in action))
 
+    def removes(actions: list[dict[str, Any]], **changes: str) -> None:
+        action = next(action for action in actions if "remove" in action)
+        actions.append({"remove": {**action["remove"], **changes}})
+
+    def stranger_removed(actions: list[dict[str, Any]]) -> None:
+        removes(actions, path="p=0/never-live.parquet")
+
+    def removed_twice(actions: list[dict[str, Any]]) -> None:
+        removes(actions)
+
     expected = {
         lost_file: "rows",
         wrong_partition: "rows",
         wrong_bound: "statistics",
         data_change: "actions",
+        stranger_removed: "actions",
+        removed_twice: "actions",
         kept_source: "rows",
     }
     with DeltaEngine(lease).worker("verify") as engine:

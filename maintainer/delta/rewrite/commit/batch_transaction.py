@@ -12,9 +12,10 @@ from maintainer.delta.log.actions import PartitionNames
 from maintainer.delta.log.commit_history import files_gone
 from maintainer.delta.rewrite.bin_work import CODEC
 from maintainer.delta.spark.session_settings import PADS_CHAR
-from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFiles
+from maintainer.delta.transaction.live_files import AddAction, LiveFiles
 from maintainer.delta.transaction.requirements import check_as_planned, refuse_unsafe_store, table_dropped
 from maintainer.model.plan.lanes import Codec
+from maintainer.model.table.table_facts import FileKey
 
 if TYPE_CHECKING:
     from maintainer.delta.rewrite.rewrite_job import RewriteJob

@@ -29,10 +29,11 @@ from maintainer.delta.rewrite.bin_work import LaneUnfit
 from maintainer.delta.rewrite.copy_lane import read_footer
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.delta.transaction.live_files import AddAction, FileKey, LiveFiles
+from maintainer.delta.transaction.live_files import AddAction, LiveFiles
 from maintainer.model.plan.lanes import MAX_DELETED_ROWS, Lane
 from maintainer.model.plan.steps import Batch, Bin
 from maintainer.model.table.log_names import z85_encode
+from maintainer.model.table.table_facts import FileKey
 
 if TYPE_CHECKING:
     import numpy as np

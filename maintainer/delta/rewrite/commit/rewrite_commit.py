@@ -42,7 +42,7 @@ from maintainer.engine.protocols import BeforeCommit
 from maintainer.errors import CommitConflict, CommitUnknown, VerificationFailed, raise_from
 from maintainer.model.plan.steps import Batch, ClusterStep, CompactStep, PurgeStep, ZOrderStep
 from maintainer.model.run.progress import Phase
-from maintainer.model.run.receipts import CommitReceipt, FileFigures, PlanDifference, Proof
+from maintainer.model.run.receipts import CommitReceipt, PlanDifference, Proof
 from maintainer.model.table.commit_records import CommitStamp
 
 _LOG = logging.getLogger(__name__)
@@ -192,15 +192,8 @@ def _figures(job: RewriteJob, landed: Actions | None, read_version: int, version
 
 def _difference(job: RewriteJob) -> PlanDifference | None:
     """Files that were planned with other deletion vectors, or are no longer live, where that was carried over."""
-    if job.carried_deletes is None:
-        return None
-    planned_files, rewritten_files = (
-        {file.key: file for file in batch.files} for batch in (job.carried_deletes.batch, job.batch)
-    )
-    return PlanDifference(
-        FileFigures.of(file for key, file in rewritten_files.items() if key not in planned_files),
-        FileFigures.of(file for key, file in planned_files.items() if key not in rewritten_files),
-    )
+    deletes = job.carried_deletes
+    return None if deletes is None else PlanDifference.of(deletes.batch.files, job.batch.files)
 
 
 def _actions(job: RewriteJob) -> JavaObject:

@@ -34,3 +34,11 @@ def _different(add: dict[str, Any]) -> bool:
 def test_a_file_that_is_not_the_proven_one_is_named(changes: dict[str, Any]) -> None:
     assert not _different(ADD)
     assert _different({**ADD, **changes})
+
+
+def test_a_commit_that_took_other_files_is_named() -> None:
+    actions = [{"remove": {**REMOVE, "path": "other.parquet"}}, {"add": ADD}]
+    assert differences(actions, [WrittenFile(ADD)], BATCH) == (
+        "other.parquet is removed and was not planned",
+        "old.parquet was planned and is not removed",
+    )
