@@ -254,6 +254,14 @@ class Run:
     """What came of a run. ``str(run)`` is what ``maintainer apply`` prints at its end.
 
     Its folder has what a run of the command line leaves: plan.json, events.jsonl, results.json, report.html, junit.xml.
+
+    >>> run = project.apply(select=["lake/returns"])
+    >>> run.ok, run.plan.has_changes
+    (True, False)
+    >>> [(table.ref.identifier, table.status.value) for table in run.outcome.tables]
+    [('lake/returns', 'up_to_date')]
+    >>> run.raise_for_status().run_folder.name == run.id
+    True
     """
 
     _result: RunResult

@@ -135,9 +135,12 @@ def test_the_examples_of_docstrings_are_true(tmp_path: Path) -> None:
     given = {"project": project, "plan": project.plan()}
     finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner()
     examples = [
-        one for shown in (Project, maintainer.Table, Plan) for one in finder.find(shown, globs=given) if one.examples
+        one
+        for shown in (Project, maintainer.Table, Plan, Run)
+        for one in finder.find(shown, globs=given)
+        if one.examples
     ]
-    assert len(examples) == 9
+    assert len(examples) == 10
     assert [one.name for one in examples if runner.run(one).failed] == []
 
 
