@@ -16,9 +16,10 @@ from tests.hostile.injected_run import (
 from tests.support.product import (
     Diagnostic,
     DiagnosticsReport,
+    KnownTable,
     Page,
-    PageRecord,
     PlannedNames,
+    PlanTextOptions,
     Prices,
     ProgressText,
     ReportProject,
@@ -64,7 +65,6 @@ from tests.support.product import (
     to_json,
     visible_json,
 )
-from tests.support.product import PlanTextOptions as PlanOptions
 from tests.support.product import render_run_junit as render_junit
 from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
@@ -77,7 +77,7 @@ def report_pages(text: str) -> tuple[str, ...]:
     plan, outcome = injected_plan(text), injected_run(text)
     project = ReportProject(text, Prices(text, 1.0, 1.0, 1.0))
     table = fleet_tables([(plan, outcome)], UTC, quarantined={})[0]
-    record = PageRecord(table, plan.tables[0], NOW_MS, injected_history(text), None)
+    record = KnownTable(table, plan.tables[0], NOW_MS, injected_history(text), None)
     return (
         render_page(table_page(record, UTC)),
         render_page(run_view(plan, outcome, {}, UTC, run_folder=text, project=project)),
@@ -141,7 +141,7 @@ def terminal_texts(text: str) -> Iterator[tuple[str, str]]:
     error = TableError(text, code="T401", where=text, found=text, allowed=text, help=text)
     yield "error", error.render()
     yield "line of a log", str(error)
-    yield "plan", render_plan(plan, PlanOptions(project=text, saved_to=text, verbose=True))
+    yield "plan", render_plan(plan, PlanTextOptions(project=text, saved_to=text, verbose=True))
     yield "why", "".join(render_why(table) for table in plan.tables)
     yield "run", render_run(outcome, run_folder=text)
     yield "steps", render_steps(outcome)

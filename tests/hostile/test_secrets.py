@@ -22,6 +22,7 @@ from tests.support.product import (
     Journal,
     MaintainerError,
     Plan,
+    PlanTextOptions,
     PythonLogs,
     RunFinished,
     RunOutcome,
@@ -54,7 +55,6 @@ from tests.support.product import (
     without_secrets,
     write_log4j_config,
 )
-from tests.support.product import PlanTextOptions as PlanOptions
 from tests.support.product import render_run_junit as render_junit
 from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
@@ -111,7 +111,7 @@ def outputs_of_a_run(planted: PlantedSecret) -> Iterator[tuple[str, str]]:
     yield "message", error.render()
     yield "line", str(error)
     yield "plan.json", to_json(plan)
-    yield "plan as text", render_plan(plan, PlanOptions(verbose=True))
+    yield "plan as text", render_plan(plan, PlanTextOptions(verbose=True))
     yield "plan as Markdown", render_plan_markdown(plan)
     yield "results.json", run_to_json(outcome)
     yield "run as text", render_run(outcome)

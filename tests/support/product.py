@@ -255,11 +255,9 @@ from maintainer.report.html.fleet_view import fleet_tables, fleet_view
 from maintainer.report.html.live_view import live_view
 from maintainer.report.html.page import Page, Served, message_page, render_page
 from maintainer.report.html.run_view import ReportProject, run_view
-from maintainer.report.html.table_pages import TableRecord as PageRecord
-from maintainer.report.html.table_pages import table_page
+from maintainer.report.html.table_pages import KnownTable, table_page
 from maintainer.report.plan.plan_markdown import Comparison, render_failure_markdown, render_plan_markdown
-from maintainer.report.plan.plan_text import PlanOptions as PlanTextOptions
-from maintainer.report.plan.plan_text import render_plan
+from maintainer.report.plan.plan_text import PlanTextOptions, render_plan
 from maintainer.report.plan.why_text import render_why
 from maintainer.report.run.progress_jsonl import event_line
 from maintainer.report.run.progress_text import PlannedNames, ProgressText

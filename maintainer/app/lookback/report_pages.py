@@ -199,7 +199,7 @@ def table_pages(
     """
     from maintainer.report.html.fleet_view import fleet_tables
     from maintainer.report.html.page import ON_DISK, render_page
-    from maintainer.report.html.table_pages import TableRecord, table_page
+    from maintainer.report.html.table_pages import KnownTable, table_page
 
     newest = {
         table.ref.identifier: (table, run.plan.created_at_ms)
@@ -223,7 +223,7 @@ def table_pages(
         planned, at_ms = newest[table.name]
         key = index.key_of(RecordedTable.of_plan(planned))
         own = [] if key is None else steps.get(key, [])[:MAX_STEPS_SHOWN]
-        page = table_page(TableRecord(table, planned, at_ms, own, policy), tz)
+        page = table_page(KnownTable(table, planned, at_ms, own, policy), tz)
         yield table.name, render_page(page, ON_DISK if served is None else served)
 
 

@@ -18,7 +18,7 @@ from maintainer.model.run.auto_compaction import AutoCompactSwitch
 from maintainer.model.table.store_requests import RunRequests
 from maintainer.planning.budget.run_budget import Learned, expected_losses, expected_time
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.report.plan.plan_text import PlanOptions
+from maintainer.report.plan.plan_text import PlanTextOptions
 from maintainer.report.plan.why_text import render_why
 from maintainer.report.style import PLAIN, Style
 
@@ -65,10 +65,10 @@ def save_plan(plan: Plan, path: Path) -> None:
         write_atomically(path.absolute(), plan_bytes(plan))
 
 
-def plan_options(project: Project, plan: Plan) -> PlanOptions:
+def plan_options(project: Project, plan: Plan) -> PlanTextOptions:
     """Return what a plan is shown with: the project's name and policies, and what its past runs teach."""
     learned = _learned(project, plan)
-    return PlanOptions(
+    return PlanTextOptions(
         project=project.root.name,
         num_policies=project.loaded.policy_count,
         tz=local_zone(),
@@ -97,7 +97,9 @@ def decisions_text(
         verbose: Name each partition that is left alone.
         style: Colour or none.
     """
-    options = PlanOptions(verbose=verbose, tz=local_zone(), lost_ratios=expected_losses(plan, _learned(project, plan)))
+    options = PlanTextOptions(
+        verbose=verbose, tz=local_zone(), lost_ratios=expected_losses(plan, _learned(project, plan))
+    )
     table = plan.tables[0]
     return render_why(table, policy, options, style, auto_compact=auto_compact, at_ms=plan.created_at_ms)
 

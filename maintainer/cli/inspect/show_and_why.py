@@ -33,7 +33,7 @@ from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunOutcome, run_from_json, run_to_json
 from maintainer.policy.project.policy_project import load_project
 from maintainer.report.plan.plan_markdown import render_plan_markdown
-from maintainer.report.plan.plan_text import PlanOptions, render_plan
+from maintainer.report.plan.plan_text import PlanTextOptions, render_plan
 from maintainer.report.run.run_text import render_run, render_steps
 from maintainer.report.run.verify_text import render_verify
 from maintainer.report.status_documents import history_json
@@ -89,7 +89,7 @@ def _show(output: str, what: str, **forms: Callable[[], str]) -> None:
 
 
 def _show_plan(context: CliContext, plan: Plan, path: Path, output: str) -> None:
-    options = PlanOptions(saved_to=str(path), verbose=context.verbosity > 0, tz=local_zone())
+    options = PlanTextOptions(saved_to=str(path), verbose=context.verbosity > 0, tz=local_zone())
     print_as(
         output,
         json=lambda: to_json(plan, indent=2),

@@ -20,8 +20,8 @@ from maintainer.delta.log.schema_names import fresh_prefix, quote
 from maintainer.delta.proof.fingerprint import HashedColumns, combine, hashed_columns, sum_expressions
 from maintainer.delta.proof.statistics_figures import (
     MAX_COLUMNS,
-    FileFigures,
     Measured,
+    RowFigures,
     StatisticsColumn,
     bound_expressions,
     bounds_schema,
@@ -276,9 +276,9 @@ def _literal(text: str | None) -> str:
     return "CAST(NULL AS STRING)" if text is None else f"'{base64.b64encode(text.encode()).decode()}'"
 
 
-def _figures(group: tuple[StatisticsColumn, ...], row: Row | None, start: int) -> FileFigures:
+def _figures(group: tuple[StatisticsColumn, ...], row: Row | None, start: int) -> RowFigures:
     if row is None:
-        return FileFigures(0, (0,) * len(group), 0, 0)
+        return RowFigures(0, (0,) * len(group), 0, 0)
     return read_figures(group, row[0], row[start:])
 
 

@@ -64,7 +64,7 @@ class StatisticsColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class FileFigures:
+class RowFigures:
     """Figures of the rows of one written file: measured, not from the log."""
 
     rows: int
@@ -181,16 +181,16 @@ def no_figures(columns: tuple[StatisticsColumn, ...]) -> list[str]:
     return [f"0L AS {name}" for name in names]
 
 
-def read_figures(columns: tuple[StatisticsColumn, ...], rows: int, sums: tuple[int, ...]) -> FileFigures:
+def read_figures(columns: tuple[StatisticsColumn, ...], rows: int, sums: tuple[int, ...]) -> RowFigures:
     """Put one file's figures together from the aggregates."""
     packed = (len(columns) + 1) // 2
     mask = (1 << _NULL_BITS) - 1
     nulls = tuple((sums[number // 2] >> (_NULL_BITS * (number % 2))) & mask for number in range(len(columns)))
     reached = sum(word << (62 * place) for place, word in enumerate(sums[packed + 1 :]))
-    return FileFigures(rows, nulls, sums[packed], reached)
+    return RowFigures(rows, nulls, sums[packed], reached)
 
 
-def joined(parts: list[tuple[tuple[StatisticsColumn, ...], FileFigures]]) -> FileFigures:
+def joined(parts: list[tuple[tuple[StatisticsColumn, ...], RowFigures]]) -> RowFigures:
     """Figures of several groups of columns of one file as one."""
     nulls: tuple[int, ...] = ()
     outside = reached = 0
@@ -198,7 +198,7 @@ def joined(parts: list[tuple[tuple[StatisticsColumn, ...], FileFigures]]) -> Fil
         outside |= figures.outside << len(nulls)
         reached |= figures.reached << (2 * len(nulls))
         nulls += figures.nulls[: len(columns)]
-    return FileFigures(parts[0][1].rows if parts else 0, nulls, outside, reached)
+    return RowFigures(parts[0][1].rows if parts else 0, nulls, outside, reached)
 
 
 def _words(columns: tuple[StatisticsColumn, ...]) -> int:
@@ -230,6 +230,6 @@ class Measured:
     read: Fingerprint
     written: Fingerprint
     columns: tuple[StatisticsColumn, ...]
-    files: tuple[FileFigures, ...]
+    files: tuple[RowFigures, ...]
     uncovered_columns: tuple[str, ...]
-    sources: tuple[FileFigures | None, ...] = ()
+    sources: tuple[RowFigures | None, ...] = ()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from maintainer.delta.log.actions import named_in, statistics_in, value_at, whole_count
-from maintainer.delta.proof.statistics_figures import FileFigures, Measured, StatisticsColumn
+from maintainer.delta.proof.statistics_figures import Measured, RowFigures, StatisticsColumn
 from maintainer.model.plan.lanes import SourceStatistics
 from maintainer.model.table.statistics_writers import EXACT_WRITERS
 from maintainer.units import count_of
@@ -54,7 +54,7 @@ def strictness_of(commit_info: Mapping[str, Any]) -> Strictness:
 
 
 def judge(
-    add: Mapping[str, Any], columns: tuple[StatisticsColumn, ...], figures: FileFigures, strictness: Strictness
+    add: Mapping[str, Any], columns: tuple[StatisticsColumn, ...], figures: RowFigures, strictness: Strictness
 ) -> Judgement:
     """Judge the statistics of one file by its rows."""
     findings = list(_findings(add, columns, figures, strictness))
@@ -65,7 +65,7 @@ def judge(
 def wrong_statistics(
     adds: Sequence[Mapping[str, Any]],
     columns: tuple[StatisticsColumn, ...],
-    files: Sequence[FileFigures | None],
+    files: Sequence[RowFigures | None],
     strictness: Strictness,
 ) -> list[str]:
     """What is wrong with the statistics of files, as sentences with their paths; files without figures are left out."""
@@ -92,7 +92,7 @@ def source_findings(sources: Sequence[Mapping[str, Any]], measured: Measured) ->
 
 
 def _findings(
-    add: Mapping[str, Any], columns: tuple[StatisticsColumn, ...], figures: FileFigures, strictness: Strictness
+    add: Mapping[str, Any], columns: tuple[StatisticsColumn, ...], figures: RowFigures, strictness: Strictness
 ) -> Iterator[tuple[bool, str]]:
     """Yield sentences, each with whether it is wrong."""
     vector, stats = add.get("deletionVector"), statistics_in(add.get("stats"))
@@ -120,7 +120,7 @@ def _findings(
 
 
 def _of_nulls(
-    stats: Mapping[str, Any], column: StatisticsColumn, number: int, figures: FileFigures, strictness: Strictness
+    stats: Mapping[str, Any], column: StatisticsColumn, number: int, figures: RowFigures, strictness: Strictness
 ) -> Iterator[tuple[bool, str]]:
     """A wrong count hides rows where it says that there are none with a null, or none with a value."""
     said, nulls = whole_count(value_at(stats.get("nullCount"), column.physical)), figures.nulls[number]
@@ -130,7 +130,7 @@ def _of_nulls(
 
 
 def _of_bounds(
-    stats: Mapping[str, Any], column: StatisticsColumn, number: int, figures: FileFigures, tight: Strictness | None
+    stats: Mapping[str, Any], column: StatisticsColumn, number: int, figures: RowFigures, tight: Strictness | None
 ) -> Iterator[tuple[bool, str]]:
     """``tight`` is None for bounds that may be wider than the rows, whatever their type."""
     low, high = (value_at(stats.get(side), column.physical) for side in ("minValues", "maxValues"))

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.staged_file import Marks, WrittenFile
-from maintainer.delta.proof.statistics_figures import FileFigures as StatisticsFigures
-from maintainer.delta.proof.statistics_figures import StatisticsColumn
+from maintainer.delta.proof.statistics_figures import RowFigures, StatisticsColumn
 from maintainer.delta.rewrite.bin_work import CODEC, Workplace
 from maintainer.delta.rewrite.commit.batch_transaction import Transaction, check_all_live
 from maintainer.delta.rewrite.curve_writer import curve_tags
@@ -102,7 +101,7 @@ class RewriteJob:
     source_findings: dict[int, SourceStatistics] = field(default_factory=dict)
     """For bins of lane copy: what the log had wrong about the statistics of their files."""
     written: list[WrittenFile] = field(default_factory=list)
-    judged: dict[str, tuple[str | None, tuple[StatisticsColumn, ...], StatisticsFigures]] = field(default_factory=dict)
+    judged: dict[str, tuple[str | None, tuple[StatisticsColumn, ...], RowFigures]] = field(default_factory=dict)
     """By path of a written file: its statistics as they were judged, their columns, and the figures of its rows."""
     row_orders: dict[int, list[np.ndarray]] = field(default_factory=dict)
     """For bins whose rows were put in an order: the rows of each new file, by their place among all that were read."""

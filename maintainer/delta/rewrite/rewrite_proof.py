@@ -19,7 +19,7 @@ from maintainer.delta.log.schema_names import indexed_schema
 from maintainer.delta.log.staged_file import WrittenFile, widened
 from maintainer.delta.proof.proof_actions import Expected, check_adds, check_removes, check_sizes
 from maintainer.delta.proof.row_comparison import FileSet, rows_by_file
-from maintainer.delta.proof.statistics_figures import FileFigures, StatisticsColumn, statistics_columns
+from maintainer.delta.proof.statistics_figures import RowFigures, StatisticsColumn, statistics_columns
 from maintainer.delta.proof.statistics_verdict import Strictness, judge, unknown_names
 from maintainer.delta.rewrite.commit.batch_transaction import begin
 from maintainer.delta.rewrite.commit.carried_deletes import CarriedDeletes
@@ -210,7 +210,7 @@ def _strictness(job: RewriteJob) -> Strictness:
 
 
 def _wrong_in(
-    add: Mapping[str, Any], columns: tuple[StatisticsColumn, ...], figures: FileFigures, strictness: Strictness
+    add: Mapping[str, Any], columns: tuple[StatisticsColumn, ...], figures: RowFigures, strictness: Strictness
 ) -> list[str]:
     """What is wrong with the statistics of one file, as sentences with its path."""
     names = unknown_names(statistics_in(add.get("stats")) or {}, columns)

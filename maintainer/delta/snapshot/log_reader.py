@@ -35,7 +35,7 @@ CLUSTERING_DOMAIN = "delta.clustering"
 
 
 @dataclass(frozen=True, slots=True)
-class TableState:
+class VersionState:
     """One version of a table as its log has it: actions as parsed JSON.
 
     ``clustering`` is the configuration of the clustering domain, None without one; ``indexed_schema`` the logical
@@ -76,7 +76,7 @@ class TableState:
 def replayed_facts(ref: TableRef, location: str, log: ReplayedVersion) -> TableFacts:
     """The facts of a version that was replayed; its files are taken out of it, so that they are not kept twice."""
     is_clustered = "clustering" in (log.state.protocol.get("writerFeatures") or ())
-    state = TableState(
+    state = VersionState(
         location=location,
         version=log.state.version,
         committed_at_ms=log.committed_at_ms,
@@ -216,7 +216,7 @@ class SparkReader:
             refuse_no_table(storage, {}, ref.identifier)
         protocol = self._jvm.protocol(snapshot)
         clustered = "clustering" in (protocol.get("writerFeatures") or ())
-        state = TableState(
+        state = VersionState(
             location=self._jvm.location(log),
             version=int(snapshot.version()),
             committed_at_ms=int(snapshot.timestamp()),

@@ -231,7 +231,7 @@ class NamesSeen(Container[str]):
         return uri in self.others if number is None else bool(self.flags[number])
 
 
-class FilesSeen(Mapping[str, StoredFile]):
+class PresentFiles(Mapping[str, StoredFile]):
     """Those planned files that were seen on storage, each as it was, by URI in the plan's order."""
 
     def __init__(self, planned: PlannedFiles[Any]) -> None:

@@ -23,7 +23,7 @@ from maintainer.delta.storage.failures.engine_failures import first_line_of, mes
 from maintainer.delta.storage.file_identity import canonical
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.delta.vacuum.file_deletion import FilesSeen, PlannedFiles
+from maintainer.delta.vacuum.file_deletion import PlannedFiles, PresentFiles
 from maintainer.delta.vacuum.untracked_files import ListedFolders
 from maintainer.errors import TableError
 from maintainer.model.run.receipts import UndeleteReceipt
@@ -227,7 +227,7 @@ def _uncover(storage: TableStorage, run_id: str, where: str, deleted: Sequence[M
             "files that plan.json of the run names with the store's tools, after setting `suspend:` for the table",
         )  # fmt: skip
     stayed = storage.files.uncover({uri: file.marker for uri, file in files.items() if file.marker is not None})
-    there = FilesSeen(files)
+    there = PresentFiles(files)
     for part in ListedFolders(storage.files).parts_there(files):
         for stored in part.values():
             there.add(stored)

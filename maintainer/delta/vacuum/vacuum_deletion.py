@@ -26,9 +26,9 @@ from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.requirements import check_same_table
 from maintainer.delta.vacuum.file_deletion import (
     DeletionEnd,
-    FilesSeen,
     NamesSeen,
     PlannedFiles,
+    PresentFiles,
     check_unchanged,
     take_away,
 )
@@ -130,7 +130,7 @@ class Deletion:
         planned, read = self._guard.planned_version, self._facts.version
         self._since = read if planned is None else min(read, planned)
         self._newer: dict[tuple[str, str], int | None] = {}  # bytes of what newer commits add, None for removals
-        self._present = FilesSeen(self._planned)
+        self._present = PresentFiles(self._planned)
         self._watch: LogWatch | None = None
         self._look = ListedFolders(self._storage.files)
         self._meter = self._tools.meter

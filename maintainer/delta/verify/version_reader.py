@@ -21,7 +21,7 @@ from maintainer.delta.log.schema_names import table_schema
 from maintainer.delta.proof.rows_here import rows_here
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, deleted_rows
 from maintainer.delta.proof.second_engine.duckdb_rows import count_rows
-from maintainer.delta.proof.statistics_figures import FileFigures, Measured, statistics_columns
+from maintainer.delta.proof.statistics_figures import Measured, RowFigures, statistics_columns
 from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.delta.storage.file_store import (
     FilesHere,
@@ -289,8 +289,8 @@ def _measured(
     adds: Sequence[AddAction],
 ) -> Measured | None:
     total = Fingerprint(0, (0, 0))
-    written: dict[str, FileFigures] = {}
-    judged: dict[str, FileFigures | None] = {}
+    written: dict[str, RowFigures] = {}
+    judged: dict[str, RowFigures | None] = {}
     before, after = _by_partition(sources), _by_partition(adds)
     for partition in {**before, **after}:
         new = after.get(partition, ())

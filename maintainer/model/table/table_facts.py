@@ -208,7 +208,7 @@ class Update:
 
 @dataclass(frozen=True)
 class TableFacts:
-    """Everything planning may know about one table at one version.
+    """Everything planning may know about one table at one version; ``planning.needs`` says when it asks for the rest.
 
     ``location`` is the canonical URI of the root. ``schema_json`` is the log's schema string; ``columns`` are
     the top-level logical names in order. ``columns_with_stats`` are the dotted logical names that carry
@@ -278,7 +278,7 @@ class TableFacts:
 
 @dataclass(frozen=True, slots=True)
 class TableRecord:
-    """What our own ledger remembers of a table; all None for a table never touched. Times in ms, UTC.
+    """What the records of earlier runs say of a table (``journal.memory``). Times in ms, UTC; None for what never was.
 
     ``last_optimize_at_ms`` and ``last_vacuum_at_ms`` are when a step last succeeded, also one that found nothing to do:
     ``every`` counts from there. ``last_rewrite_at_ms`` and ``last_delete_at_ms`` are when files were last really

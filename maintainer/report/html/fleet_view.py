@@ -36,8 +36,8 @@ from maintainer.report.html.step_view import mood_of
 from maintainer.report.html.table_past import (
     PastPoint,
     TableKey,
-    TablePast,
     TableRuns,
+    TableTimeline,
     files_curve,
     layout_curve,
     past_of,
@@ -72,7 +72,7 @@ class FleetTable:
     bytes_rewritten: int
     growth_bytes: int
     runs_failed: int
-    past: TablePast
+    past: TableTimeline
     curves: tuple[Span, ...] = ()
     quarantined: bool = False
     maintained_twice: str = ""
@@ -164,7 +164,7 @@ def fleet_tables(
     twice = {table.ref.identifier: table.maintained_twice for plan, _ in runs for table in plan.tables}
     tables = [
         replace(
-            _table(each, pasts.get(each.name, TablePast()), tz),
+            _table(each, pasts.get(each.name, TableTimeline()), tz),
             quarantined=each.name in quarantined,
             maintained_twice=twice.get(each.name) or "",
         )
@@ -259,7 +259,7 @@ def _joined(tables: Sequence[FleetTable]) -> FleetTable:
     return replace(
         newest,
         name=f"{count_of(len(tables), noun_of(tables[0].end))}: {first_names([table.name for table in tables])}",
-        past=TablePast((total,) if lasts else ()),
+        past=TableTimeline((total,) if lasts else ()),
         curves=(),
         bytes_rewritten=sum(table.bytes_rewritten for table in tables),
         growth_bytes=sum(table.growth_bytes for table in tables if table.growth_bytes > 0),
@@ -315,7 +315,7 @@ def _proofs(table: TableOutcome) -> list[str]:
     return [result for _, result in map(proof_of, table.steps) if result != "none"]
 
 
-def _table(history: TableRuns, past: TablePast, tz: tzinfo) -> FleetTable:
+def _table(history: TableRuns, past: TableTimeline, tz: tzinfo) -> FleetTable:
     points, ends, last = past.points, history.ends, history.newest
     changed = next((run for run, table in reversed(ends) if table.changed), None)
     proofs = [result for _, table in ends for result in _proofs(table)]

@@ -58,7 +58,7 @@ from maintainer.report.html.step_view import (
     mood_of,
     step_blocks,
 )
-from maintainer.report.html.table_past import TablePast, table_curves
+from maintainer.report.html.table_past import TableTimeline, table_curves
 from maintainer.report.plan.step_text import left_alone, step_word
 from maintainer.report.run.outcome_text import WorkDone, message, time_text
 from maintainer.report.run.run_findings import page_findings
@@ -121,7 +121,7 @@ class TableView:
 def run_view(
     plan: Plan,
     outcome: RunOutcome,
-    past: Mapping[str, TablePast],
+    past: Mapping[str, TableTimeline],
     tz: tzinfo,
     *,
     run_folder: str,
@@ -190,7 +190,7 @@ def _row(view: TableView, shown: Container[str]) -> Row:
 def table_views(
     plan: Plan,
     outcome: RunOutcome,
-    past: Mapping[str, TablePast],
+    past: Mapping[str, TableTimeline],
     tz: tzinfo,
     quarantined: Container[str] = (),
 ) -> list[TableView]:
@@ -198,7 +198,7 @@ def table_views(
     plans = {table.ref: table for table in plan.tables}
     tables = [
         replace(
-            _table(number, plans.get(table.ref), table, past.get(table.ref.identifier, TablePast()), tz),
+            _table(number, plans.get(table.ref), table, past.get(table.ref.identifier, TableTimeline()), tz),
             quarantined=table.ref.identifier in quarantined,
         )
         for number, table in enumerate(outcome.tables)
@@ -351,7 +351,7 @@ def _tiles(outcome: RunOutcome, tables: Sequence[TableView]) -> tuple[Tile, ...]
     return tuple(tiles)
 
 
-def _table(number: int, plan: TablePlan | None, table: TableOutcome, past: TablePast, tz: tzinfo) -> TableView:
+def _table(number: int, plan: TablePlan | None, table: TableOutcome, past: TableTimeline, tz: tzinfo) -> TableView:
     met = table.files_before or (plan.checked if plan else None)
     left = table.files_after
     observed = plan.observed if plan else None

@@ -18,7 +18,7 @@ from maintainer.report.html.page_parts import attention, ended_cell, folded_tabl
 from maintainer.report.html.run_view import ReportProject
 from maintainer.report.html.step_view import verified_words
 from maintainer.report.html.table_past import table_curves
-from maintainer.report.plan.plan_text import PlanOptions, subjects_of, summary_lines
+from maintainer.report.plan.plan_text import PlanTextOptions, subjects_of, summary_lines
 from maintainer.report.plan.plan_totals import Totals, rule_lines, total
 from maintainer.report.plan.why_text import why_blocks
 from maintainer.report.policy_text import explain_blocks
@@ -35,7 +35,7 @@ from maintainer.units import count_of, format_size
 
 
 @dataclass(frozen=True, slots=True)
-class TableRecord:
+class KnownTable:
     """What is known of one table from records and policies alone.
 
     ``planned`` is the table in the newest plan that has it, of ``planned_at_ms``. ``steps`` are those of past runs,
@@ -49,7 +49,7 @@ class TableRecord:
     policy: Resolution | None
 
 
-def table_page(record: TableRecord, tz: tzinfo) -> Page:
+def table_page(record: KnownTable, tz: tzinfo) -> Page:
     """Say how a table is, why the newest plan did what it did, what past runs did, and where its policy comes from."""
     table, planned, policy = record.table, record.planned, record.policy
     about = ", ".join((*([f"owner {table.end.owner}"] if table.end.owner else ()), f"policy {planned.source}"))
@@ -62,7 +62,7 @@ def table_page(record: TableRecord, tz: tzinfo) -> Page:
     if table.last_proof:
         good = Role.GOOD if table.last_proof == PROOF_WORDS["pass"] else Role.BAD
         tiles.append((table.last_proof, "the newest proof", good))
-    options = PlanOptions(tz=tz, verbose=True)
+    options = PlanTextOptions(tz=tz, verbose=True)
     resolved = None if policy is None else policy.policy
     decided = f"What the plan of {when(record.planned_at_ms, tz)} decided"
     return Page(
@@ -104,7 +104,7 @@ def state_page(project: ReportProject, why: str, plan: Plan, rows: Sequence[Stat
         body += [Heading("What was verified"), *checked]
     if plan.tables:
         lines = [*summary_lines(plan), *rule_lines(plan)]
-        subjects = subjects_of(plan.tables, PlanOptions(tz=tz))
+        subjects = subjects_of(plan.tables, PlanTextOptions(tz=tz))
         body += [Heading("What a run would do"), *map(Line, lines)]
         body.append(subjects)
     if rows:

@@ -59,7 +59,7 @@ class LayoutPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class TablePast:
+class TableTimeline:
     """All that is known of a table over time, oldest first."""
 
     points: tuple[PastPoint, ...] = ()
@@ -71,7 +71,7 @@ def recorded_key(table: TablePlan) -> object | None:
     return None if table.observed is None else (table.observed.table_id, table.observed.location)
 
 
-def past_of(runs: Sequence[tuple[Plan, RunOutcome]], key_of: TableKey = recorded_key) -> dict[str, TablePast]:
+def past_of(runs: Sequence[tuple[Plan, RunOutcome]], key_of: TableKey = recorded_key) -> dict[str, TableTimeline]:
     """Return each table as every run met it and left it, by each identifier of a policy, in the order of time.
 
     A saved plan shows a table as it was when the plan was made. When it is applied the table is read again, and that
@@ -101,7 +101,7 @@ def past_of(runs: Sequence[tuple[Plan, RunOutcome]], key_of: TableKey = recorded
         states.sort(key=lambda point: point.at_ms)
     for layouts in layout.values():
         layouts.sort(key=lambda point: point.at_ms)
-    return {name: TablePast(_each_once(points[key]), tuple(layout[key])) for name, key in keys.items()}
+    return {name: TableTimeline(_each_once(points[key]), tuple(layout[key])) for name, key in keys.items()}
 
 
 def _points(plan: Plan, table: TablePlan, outcome: RunOutcome, ended: TableOutcome | None) -> list[PastPoint]:
@@ -160,7 +160,7 @@ def _layout(at_ms: int, figures: LayoutFigures) -> LayoutPoint:
     return LayoutPoint(at_ms, figures.files_read, figures.overlap_depth, figures.unindexed_ratio)
 
 
-def table_curves(past: TablePast, tz: tzinfo) -> tuple[Span, ...]:
+def table_curves(past: TableTimeline, tz: tzinfo) -> tuple[Span, ...]:
     """Return all curves of a table that have two points or more, those of its layout last."""
     depth = [(point.at_ms, point.overlap_depth) for point in past.layout]
     unindexed = [(point.at_ms, point.unindexed_ratio) for point in past.layout]
@@ -176,12 +176,12 @@ def table_curves(past: TablePast, tz: tzinfo) -> tuple[Span, ...]:
     return tuple(curve for curve in curves if curve is not None)
 
 
-def files_curve(past: TablePast, tz: tzinfo) -> Span | None:
+def files_curve(past: TableTimeline, tz: tzinfo) -> Span | None:
     """Return a table's number of files over time."""
     return _curve([(point.at_ms, float(point.num_files)) for point in past.points], "files", _whole, tz)
 
 
-def layout_curve(past: TablePast, tz: tzinfo) -> Span | None:
+def layout_curve(past: TableTimeline, tz: tzinfo) -> Span | None:
     """Return what a query on the Z-order columns reads over time."""
     figures = [(point.at_ms, point.files_read) for point in past.layout]
     return _curve(figures, "files that a query reads", _decimal, tz)

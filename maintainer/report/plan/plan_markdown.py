@@ -29,7 +29,7 @@ from maintainer.report.document.blocks import (
     spans,
 )
 from maintainer.report.document.markdown_writer import markdown_text
-from maintainer.report.plan.plan_text import PlanOptions, subjects_of, summary_lines
+from maintainer.report.plan.plan_text import PlanTextOptions, subjects_of, summary_lines
 from maintainer.report.plan.plan_totals import Totals, rule_lines, total
 from maintainer.report.plan.step_text import is_named
 from maintainer.report.style import Role
@@ -48,7 +48,7 @@ MAX_ERROR_LINES = 100
 MAX_ERROR_CHARACTERS = 500
 """Of one line of an error."""
 
-_WITHOUT_TIMES = PlanOptions(tz=None)
+_WITHOUT_TIMES = PlanTextOptions(tz=None)
 
 
 def render_plan_markdown(plan: Plan, max_characters: int = MAX_CHARACTERS, compared: Comparison | None = None) -> str:

@@ -52,7 +52,7 @@ from maintainer.units import by_cause, count_of, format_duration, format_size
 
 
 @dataclass(frozen=True, slots=True)
-class PlanOptions:
+class PlanTextOptions:
     """What a rendering of a plan needs beside the plan.
 
     ``saved_to`` is where the plan was saved, None if it was not; ``applied_next`` leaves out what is said about that.
@@ -75,9 +75,9 @@ class PlanOptions:
     requests: RunRequests | None = None
 
 
-def render_plan(plan: Plan, options: PlanOptions | None = None, style: Style = PLAIN) -> str:
+def render_plan(plan: Plan, options: PlanTextOptions | None = None, style: Style = PLAIN) -> str:
     """Return the plan as text, ending in a newline."""
-    options = options or PlanOptions()
+    options = options or PlanTextOptions()
     quiet = [] if options.verbose else [table for table in plan.user_tables if not is_named(table)]
     document: list[Block] = [_head(plan, options), Line()]
     groups = _groups(plan.tables if options.verbose else filter(is_named, plan.tables), options)
@@ -94,7 +94,7 @@ def render_plan(plan: Plan, options: PlanOptions | None = None, style: Style = P
     return terminal_text([*document, *_end(plan, options)], style)
 
 
-def _head(plan: Plan, options: PlanOptions) -> Line:
+def _head(plan: Plan, options: PlanTextOptions) -> Line:
     parts = [f" @ {short_commit(plan.git_commit)}" if plan.git_commit else ""]
     parts += [f"env {plan.environment}"] if plan.environment else []
     policies = "" if options.num_policies is None else count_of(options.num_policies, "policy", "policies") + ", "
@@ -113,12 +113,12 @@ _SYMBOLS = {
 """The symbol of a state; the worst state comes first."""
 
 
-def subjects_of(tables: Iterable[TablePlan], options: PlanOptions) -> Subjects:
+def subjects_of(tables: Iterable[TablePlan], options: PlanTextOptions) -> Subjects:
     """Return what is said of tables, the worst first; those of which the same holds are one."""
     return Subjects([_subject(group, options) for group in _groups(tables, options)])
 
 
-def _groups(tables: Iterable[TablePlan], options: PlanOptions) -> list[list[TablePlan]]:
+def _groups(tables: Iterable[TablePlan], options: PlanTextOptions) -> list[list[TablePlan]]:
     order = list(_SYMBOLS)
     return by_cause(
         sorted(tables, key=lambda table: order.index(table.state)),
@@ -144,10 +144,10 @@ def _top(groups: Sequence[list[TablePlan]]) -> tuple[list[list[TablePlan]], list
 
 def plan_table(plan: Plan) -> Table:
     """Return what is said of the tables of a plan as rows, for a notebook."""
-    return subject_table(subjects_of(filter(is_named, plan.tables), PlanOptions(tz=None)).subjects)
+    return subject_table(subjects_of(filter(is_named, plan.tables), PlanTextOptions(tz=None)).subjects)
 
 
-def _alike(table: TablePlan, options: PlanOptions) -> Hashable:
+def _alike(table: TablePlan, options: PlanTextOptions) -> Hashable:
     """Return what tables must share to be said once; None for a table that stands alone.
 
     Policy files of one folder are one place: 300 tables with a file each are as equal as 300 tables of a rule.
@@ -171,7 +171,7 @@ def _shared_line(reason: Reason, table: TablePlan) -> str | None:
     return None if is_own else reason.origin
 
 
-def _subject(tables: Sequence[TablePlan], options: PlanOptions) -> Subject:
+def _subject(tables: Sequence[TablePlan], options: PlanTextOptions) -> Subject:
     first, seen = tables[0], [table.observed for table in tables if table.observed is not None]
     figures = ("", "", "")
     if seen:
@@ -190,7 +190,7 @@ def _subject(tables: Sequence[TablePlan], options: PlanOptions) -> Subject:
     )
 
 
-def _statements(tables: Sequence[TablePlan], options: PlanOptions) -> Iterator[Statement]:
+def _statements(tables: Sequence[TablePlan], options: PlanTextOptions) -> Iterator[Statement]:
     first = tables[0]
     if first.problem is not None:
         yield problem_statement(first, in_brief=options.in_brief)
@@ -237,7 +237,7 @@ def note_statements(tables: Sequence[TablePlan]) -> Iterator[Statement]:
         yield Statement(Symbol.SAME, "note", (merged([note.text for note in notes]),))
 
 
-def _conflict(table: TablePlan, options: PlanOptions) -> str | None:
+def _conflict(table: TablePlan, options: PlanTextOptions) -> str | None:
     return conflict_line(table.writers, options.lost_ratios.get(table.ref, 0.0))
 
 
@@ -304,9 +304,9 @@ def about_requests(number: int) -> str:
     return f"about {count_of(int(float(f'{number:.2g}')), 'request')}"
 
 
-def summary_lines(plan: Plan, options: PlanOptions | None = None) -> list[str]:
+def summary_lines(plan: Plan, options: PlanTextOptions | None = None) -> list[str]:
     """Say how many tables change, what is rewritten and deleted, how long that may take, and how many requests."""
-    totals, options = total(plan.user_tables), options or PlanOptions()
+    totals, options = total(plan.user_tables), options or PlanTextOptions()
     cost, asked = cost_line(totals), options.requests
     lines = [f"{tables_line(totals)}.", *([cost] if cost else [])]
     if cost and options.expected_time is not None:
@@ -316,7 +316,7 @@ def summary_lines(plan: Plan, options: PlanOptions | None = None) -> list[str]:
     return lines
 
 
-def _end(plan: Plan, options: PlanOptions) -> Iterator[Block]:
+def _end(plan: Plan, options: PlanTextOptions) -> Iterator[Block]:
     if plan.tables:
         first, *rest = summary_lines(plan, options)
         yield Line((Span("Plan: ", Role.BOLD), first))
@@ -338,7 +338,7 @@ def _end(plan: Plan, options: PlanOptions) -> Iterator[Block]:
         yield from _next(plan, options)
 
 
-def _nothing_to_do(plan: Plan, options: PlanOptions) -> Iterator[Block]:
+def _nothing_to_do(plan: Plan, options: PlanTextOptions) -> Iterator[Block]:
     """Say that there is nothing, and name the command that gives each table's reason where it was not given already."""
     why = "" if options.verbose or options.applied_next else "; `maintainer -v plan` says why, for each table"
     states = {table.state for table in plan.user_tables}
@@ -348,7 +348,7 @@ def _nothing_to_do(plan: Plan, options: PlanOptions) -> Iterator[Block]:
         yield Line(f"Nothing to do{why}.")
 
 
-def _next(plan: Plan, options: PlanOptions) -> Iterator[Block]:
+def _next(plan: Plan, options: PlanTextOptions) -> Iterator[Block]:
     if options.saved_to is None:
         yield Line("This plan was not saved: a later `maintainer apply` plans again and may do something else.")
         yield Line("`--out FILE` saves it, so that `maintainer apply FILE` does exactly this.")

@@ -40,7 +40,7 @@ from maintainer.policy.resolve.resolved import BUILT_IN, NOT_SET, ResolvedPolicy
 from maintainer.report.document.blocks import Block, Heading, Line, Row, Span, Statement, Subject, Subjects, Table, Text
 from maintainer.report.document.terminal_writer import terminal_text
 from maintainer.report.plan.counterfactuals import what_would_change
-from maintainer.report.plan.plan_text import PlanOptions, note_statements, problem_statement, rhythm_lines
+from maintainer.report.plan.plan_text import PlanTextOptions, note_statements, problem_statement, rhythm_lines
 from maintainer.report.plan.step_text import describe, left_alone, reason_words, step_word, with_code
 from maintainer.report.style import PLAIN, Role, Style, Symbol
 from maintainer.units import count_of, format_size
@@ -237,7 +237,7 @@ _NOTHING = Statement(Symbol.SAME, "nothing")
 def render_why(
     table: TablePlan,
     policy: ResolvedPolicy | None = None,
-    options: PlanOptions | None = None,
+    options: PlanTextOptions | None = None,
     style: Style = PLAIN,
     *,
     auto_compact: AutoCompactSwitch | str | None = None,
@@ -253,14 +253,14 @@ def render_why(
         auto_compact: Whether the table's writers compact by themselves, or why nobody can say; None leaves it out.
         at_ms: When it was planned, milliseconds since 1970 UTC.
     """
-    blocks = why_blocks(table, policy, options or PlanOptions(), auto_compact=auto_compact, at_ms=at_ms)
+    blocks = why_blocks(table, policy, options or PlanTextOptions(), auto_compact=auto_compact, at_ms=at_ms)
     return terminal_text([_heading(table), *blocks], style)
 
 
 def why_blocks(
     table: TablePlan,
     policy: ResolvedPolicy | None,
-    options: PlanOptions,
+    options: PlanTextOptions,
     *,
     auto_compact: AutoCompactSwitch | str | None = None,
     at_ms: int = 0,
@@ -282,7 +282,7 @@ def why_blocks(
     return document
 
 
-def _decisions(table: TablePlan, options: PlanOptions) -> list[Block]:
+def _decisions(table: TablePlan, options: PlanTextOptions) -> list[Block]:
     if table.problem:
         return _section("Cannot be planned", [problem_statement(table)])
     document: list[Block] = []

@@ -19,7 +19,7 @@ from maintainer.app.policy_tests import facts_of, now_of, record_of, with_made_u
 from maintainer.model.table.table_facts import Update
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table
-from maintainer.report.plan.plan_text import PlanOptions
+from maintainer.report.plan.plan_text import PlanTextOptions
 from maintainer.report.plan.why_text import render_why
 from maintainer.units import parse_duration
 from tests.support.policies.projects import loaded
@@ -53,7 +53,7 @@ def planned(root: Path, policy_text: str, table_text: str) -> str:
     facts = replace(facts, updates=updates)
     today = datetime.fromtimestamp(now_ms / 1000, timezone.utc).date()
     plan = plan_table(TableInput(policy, facts, record_of(given, now_ms), now_ms, today))
-    return render_why(plan, options=PlanOptions(verbose=True))
+    return render_why(plan, options=PlanTextOptions(verbose=True))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)

@@ -16,7 +16,7 @@ from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.table.table_facts import TableRef
 from maintainer.report.findings import render_annotations
 from maintainer.report.plan.plan_markdown import render_plan_markdown
-from maintainer.report.plan.plan_text import PlanOptions, render_plan
+from maintainer.report.plan.plan_text import PlanTextOptions, render_plan
 from maintainer.report.run.run_findings import joined, run_findings
 from maintainer.report.run.run_text import run_markdown
 from maintainer.report.run.verify_text import render_verify, verify_findings
@@ -44,7 +44,7 @@ def test_a_plan_says_one_cause_once_and_verbose_names_each_table() -> None:
     assert "s3://lake/t/t00, s3://lake/t/t01, s3://lake/t/t02 and 25 more" in text
     assert (text.count("no such folder 28"), text.count("no such folder 29")) == (1, 1)
     assert "30 cannot be planned" in text
-    verbose = render_plan(refused_plan(own=2), PlanOptions(verbose=True))
+    verbose = render_plan(refused_plan(own=2), PlanTextOptions(verbose=True))
     assert verbose.count("the key is wrong") == 28
     markdown = render_plan_markdown(refused_plan(own=2))
     assert markdown.count("the key is wrong") == 1
@@ -106,7 +106,7 @@ def test_three_hundred_equal_tables_are_one_and_verbose_names_each(by_rule: bool
     assert f"+ compact {num_files:,} files, {size} -> about 300 files of up to 256 MiB" in " ".join(lines)
     assert f"each: 9 to 11 files under 64 MiB {place}" in " ".join(lines)
     assert len(lines) <= 16
-    assert render_plan(fleet, PlanOptions(verbose=True)).count("lake/t2") >= 100
+    assert render_plan(fleet, PlanTextOptions(verbose=True)).count("lake/t2") >= 100
     rows = [line for line in render_plan_markdown(fleet).splitlines() if "`lake/t" in line]
     assert len(rows) == 1
     assert "300 tables of team-a: `lake/t000`, `lake/t001`, `lake/t002` and 297 more" in rows[0]

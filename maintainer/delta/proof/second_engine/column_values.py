@@ -26,7 +26,7 @@ from typing import Any
 
 from maintainer.delta.log.actions import statistics_in, value_at
 from maintainer.delta.log.schema_names import PHYSICAL_NAME
-from maintainer.delta.proof.statistics_figures import FileFigures, StatisticsColumn
+from maintainer.delta.proof.statistics_figures import RowFigures, StatisticsColumn
 from maintainer.model.table.log_names import z85_decode
 
 _INTEGERS = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INTEGER", "long": "BIGINT"}
@@ -217,7 +217,7 @@ def figures_of(
     extremes: Sequence[tuple[Any, Any]],
     columns: tuple[StatisticsColumn, ...],
     stats: str | None,
-) -> FileFigures:
+) -> RowFigures:
     """Put the figures of one file together, as ``statistics_verdict.judge`` takes them.
 
     Args:
@@ -236,7 +236,7 @@ def figures_of(
         is_outside, at_low, at_high = _compared(column, least, most, low, high)
         outside |= is_outside << number
         reached |= at_low << (2 * number) | at_high << (2 * number + 1)
-    return FileFigures(rows, nulls, outside, reached)
+    return RowFigures(rows, nulls, outside, reached)
 
 
 def _compared(

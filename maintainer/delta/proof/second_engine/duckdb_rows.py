@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, ComparedColumn, figures_of, sql_name
-from maintainer.delta.proof.statistics_figures import FileFigures, Measured, StatisticsColumn
+from maintainer.delta.proof.statistics_figures import Measured, RowFigures, StatisticsColumn
 from maintainer.model.run.receipts import Fingerprint
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def measure_by_duckdb(
                 other, figures_of_it = _of_each(connection, columns, judged, [source])
                 read, figures_read = read + other, {**figures_read, **figures_of_it}
         target, num_written_bytes = Fingerprint(0, (0, 0)), 0
-        figures: list[FileFigures] = []
+        figures: list[RowFigures] = []
         on_compared(num_written_bytes)
         for file in written:
             target += _of_each(connection, columns, (), [file])[0]
@@ -86,12 +86,12 @@ def measure_by_duckdb(
     return Measured(read, target, statistics, tuple(figures), (), read_files)
 
 
-def judged_figures(statistics: tuple[StatisticsColumn, ...], files: Sequence[ComparedFile]) -> list[FileFigures | None]:
+def judged_figures(statistics: tuple[StatisticsColumn, ...], files: Sequence[ComparedFile]) -> list[RowFigures | None]:
     """Read from rows the figures that the statistics of files are judged by; None for files that are not compared.
 
     Only columns with statistics are read, and no row is hashed.
     """
-    figures: list[FileFigures | None] = []
+    figures: list[RowFigures | None] = []
     for file in files:
         try:
             with _connected([file.path]) as connection:
@@ -183,7 +183,7 @@ def _of_each(
     columns: Sequence[ComparedColumn],
     statistics: tuple[StatisticsColumn, ...],
     files: Sequence[ComparedFile],
-) -> tuple[Fingerprint, dict[str, FileFigures | None]]:
+) -> tuple[Fingerprint, dict[str, RowFigures | None]]:
     """Add up the rows of files, and the figures of each by its path where columns with ``statistics`` are given.
 
     The rows are read once. A file with deleted rows comes alone.
@@ -220,7 +220,7 @@ def _of_each(
 
 def _figures_or_none(
     rows: int, values: Sequence[Any], statistics: tuple[StatisticsColumn, ...], stats: str | None
-) -> FileFigures | None:
+) -> RowFigures | None:
     try:
         return _read_figures(rows, values, statistics, stats)
     except CannotCompareError:
@@ -240,7 +240,7 @@ def _figures(
     statistics: tuple[StatisticsColumn, ...],
     file: ComparedFile,
     required: Sequence[str] = (),
-) -> FileFigures:
+) -> RowFigures:
     """Figures of a file that must have the columns ``required``; others that it lacks are null."""
     stored = _stored_columns(connection, [file.path])
     missing = [name for name in required if name not in stored]
@@ -265,7 +265,7 @@ def _figure_parts(
 
 def _read_figures(
     rows: int, values: Sequence[Any], statistics: tuple[StatisticsColumn, ...], stats: str | None
-) -> FileFigures:
+) -> RowFigures:
     left = iter(values)
     nulls, extremes = [], []
     for column in statistics:

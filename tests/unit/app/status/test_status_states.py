@@ -18,8 +18,7 @@ from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
 from maintainer.planning.plan_input import PlanOptions, TableInput
 from maintainer.planning.planner import assemble, plan_table, problem_plan
 from maintainer.policy.resolve.resolved import ResolvedPolicy, Suspension, WorthPolicy
-from maintainer.report.plan.plan_text import PlanOptions as TextOptions
-from maintainer.report.plan.plan_text import render_plan
+from maintainer.report.plan.plan_text import PlanTextOptions, render_plan
 from maintainer.report.status_text import render_status
 from tests.support.policies.projects import write_project
 from tests.support.tables.builders import (
@@ -84,7 +83,7 @@ def test_files_without_a_partition_value_are_named_also_where_nothing_else_is_to
     assert said in printed
     assert (first is None) == ("nothing to do" not in printed and "compact" not in printed)
     plan = plan_table(TableInput(make_policy(), facts, TableRecord(), NOW_MS, TODAY, PlanOptions()))
-    printed = render_plan(assemble([plan], created_at_ms=NOW_MS), TextOptions(project="lake"))
+    printed = render_plan(assemble([plan], created_at_ms=NOW_MS), PlanTextOptions(project="lake"))
     assert sum(said in line for line in printed.splitlines()) == 1
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from maintainer.delta.proof.statistics_figures import (
-    FileFigures,
+    RowFigures,
     bounds_schema,
     figure_aggregates,
     figures_of_file,
@@ -42,7 +42,7 @@ GOOD = {
     "maxValues": {"col-1": 9, "s": {"x.y": "b"}},
     "nullCount": {"col-1": 0, "s": {"x.y": 1}, "l": 2},
 }
-FIGURES = FileFigures(rows=3, nulls=(0, 1, 2), outside=0, reached=0b1111)
+FIGURES = RowFigures(rows=3, nulls=(0, 1, 2), outside=0, reached=0b1111)
 
 
 def wrong(*judged: Any) -> list[str]:
@@ -77,7 +77,7 @@ def test_two_null_counts_share_a_number_and_come_apart_again() -> None:
     names = [text.rpartition(" AS ")[2] for text in no_figures(COLUMNS)]
     assert names == ["n0", "n1", "o", "r0"]
     assert [text.rpartition(" AS ")[2] for text in figures_of_file(COLUMNS, "b")] == names
-    assert read_figures(COLUMNS, 10, (7 + (5 << 32), 3, 0b10, 0b1001)) == FileFigures(10, (7, 5, 3), 0b10, 0b1001)
+    assert read_figures(COLUMNS, 10, (7 + (5 << 32), 3, 0b10, 0b1001)) == RowFigures(10, (7, 5, 3), 0b10, 0b1001)
 
 
 def test_strings_are_compared_row_by_row_and_other_values_by_their_extremes() -> None:
@@ -94,8 +94,8 @@ def test_strings_are_compared_row_by_row_and_other_values_by_their_extremes() ->
 
 def test_figures_of_groups_of_columns_come_together_in_order() -> None:
     first, second = COLUMNS[:1], COLUMNS[1:]
-    whole = joined([(first, FileFigures(3, (0,), 1, 0b10)), (second, FileFigures(3, (1, 2), 0b10, 0b01))])
-    assert whole == FileFigures(3, (0, 1, 2), 0b101, 0b0110)
+    whole = joined([(first, RowFigures(3, (0,), 1, 0b10)), (second, RowFigures(3, (1, 2), 0b10, 0b01))])
+    assert whole == RowFigures(3, (0, 1, 2), 0b101, 0b0110)
 
 
 def test_good_statistics_pass_and_missing_ones_only_where_nobody_expects_them() -> None:
@@ -113,19 +113,19 @@ def test_good_statistics_pass_and_missing_ones_only_where_nobody_expects_them() 
         ({"tightBounds": False}, FIGURES, ["tightBounds is false, and no rows are deleted"]),
         (
             {},
-            FileFigures(3, (0, 1, 2), 0b01, 0b1111),
+            RowFigures(3, (0, 1, 2), 0b01, 0b1111),
             ["rows lie outside the bounds of a (minValues says 1, maxValues 9)"],
         ),
-        ({}, FileFigures(3, (0, 1, 2), 0, 0b1101), ["maxValues of a says 9, which no row reaches"]),
-        ({}, FileFigures(3, (0, 1, 2), 0, 0b1110), ["minValues of a says 1, which no row reaches"]),
+        ({}, RowFigures(3, (0, 1, 2), 0, 0b1101), ["maxValues of a says 9, which no row reaches"]),
+        ({}, RowFigures(3, (0, 1, 2), 0, 0b1110), ["minValues of a says 1, which no row reaches"]),
     ],
 )
-def test_wrong_statistics_are_named(changes: dict[str, Any], figures: FileFigures, expected: list[str]) -> None:
+def test_wrong_statistics_are_named(changes: dict[str, Any], figures: RowFigures, expected: list[str]) -> None:
     assert wrong(_add(**changes), COLUMNS, figures, STRICT) == expected
 
 
 def test_bounds_that_no_row_reaches_are_wrong_for_numbers_of_exact_writers_and_a_note_for_others() -> None:
-    wide = FileFigures(3, (0, 1, 2), 0, 0)
+    wide = RowFigures(3, (0, 1, 2), 0, 0)
     sentences = ("minValues of a says 1, which no row reaches", "maxValues of a says 9, which no row reaches")
     assert judge(_add(), COLUMNS, wide, STRICT) == Judgement(wrong=sentences)
     assert judge(_add(), COLUMNS, wide, LENIENT) == Judgement(notes=sentences)
@@ -146,9 +146,9 @@ def test_readers_answer_min_and_max_from_bounds_of_numbers_and_dates(kind: str, 
     columns = statistics_columns({"fields": [{"name": "c", "type": kind, "metadata": {}}]}, ())
     add = {"path": "f", "stats": json.dumps({"numRecords": 1, "maxValues": {"c": bound}})}
     exact = Strictness(exact=True)
-    assert len(wrong(add, columns, FileFigures(1, (0,), 0, 0), exact)) == is_reached
+    assert len(wrong(add, columns, RowFigures(1, (0,), 0, 0), exact)) == is_reached
     # Narrower than the rows is wrong for every type and everybody.
-    assert len(wrong(add, columns, FileFigures(1, (0,), 1, 0b11), LENIENT)) == 1
+    assert len(wrong(add, columns, RowFigures(1, (0,), 1, 0b11), LENIENT)) == 1
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_readers_answer_min_and_max_from_bounds_of_numbers_and_dates(kind: str, 
 def test_a_null_count_of_others_is_wrong_only_where_it_hides_rows(said: Any, nulls: int, is_wrong: bool | None) -> None:
     columns = COLUMNS[:1]
     add = {"path": "f", "stats": json.dumps({"numRecords": 3, "nullCount": {"col-1": said}})}
-    figures = FileFigures(3, (nulls,), 0, 0)
+    figures = RowFigures(3, (nulls,), 0, 0)
     judgement = judge(add, columns, figures, LENIENT)
     assert (len(judgement.wrong), len(judgement.notes)) == (is_wrong is True, is_wrong is False)
     assert len(wrong(add, columns, figures, Strictness(exact=True))) == (is_wrong is not None)
@@ -215,11 +215,11 @@ def test_writers_of_exact_bounds_are_a_closed_list() -> None:
 
 def test_a_deletion_vector_leaves_wide_bounds_and_no_exact_null_counts() -> None:
     add = {**_add(numRecords=5), "deletionVector": {"cardinality": 2}}
-    assert wrong(add, COLUMNS, FileFigures(3, (0, 0, 0), 0, 0), STRICT) == []
-    assert wrong(add, COLUMNS, FileFigures(4, (0, 0, 0), 0, 0), STRICT) == [
+    assert wrong(add, COLUMNS, RowFigures(3, (0, 0, 0), 0, 0), STRICT) == []
+    assert wrong(add, COLUMNS, RowFigures(4, (0, 0, 0), 0, 0), STRICT) == [
         "numRecords says 5 less 2 deleted, it holds 4 rows"
     ]
-    assert wrong(add, COLUMNS, FileFigures(3, (0, 0, 0), 0b1, 0), STRICT) != []
+    assert wrong(add, COLUMNS, RowFigures(3, (0, 0, 0), 0b1, 0), STRICT) != []
 
 
 def test_a_missing_bound_is_wrong_unless_the_column_holds_nulls_only() -> None:
@@ -230,7 +230,7 @@ def test_a_missing_bound_is_wrong_unless_the_column_holds_nulls_only() -> None:
         maxValues={"s": {"x.y": "b"}},
         nullCount={**GOOD["nullCount"], "col-1": 3},  # type: ignore[dict-item]
     )
-    assert wrong(nulls, COLUMNS, FileFigures(3, (3, 1, 2), 0, 0b1111), STRICT) == []
+    assert wrong(nulls, COLUMNS, RowFigures(3, (3, 1, 2), 0, 0b1111), STRICT) == []
 
 
 def test_names_that_no_column_has() -> None:
@@ -242,5 +242,5 @@ def test_a_year_that_has_no_one_spelling_is_not_called_wrong() -> None:
     far = {"path": "f", "stats": json.dumps({"numRecords": 1, "maxValues": {"t": "+294247-01-10"}})}
     near = {"path": "f", "stats": json.dumps({"numRecords": 1, "maxValues": {"t": "2024-01-10"}})}
     exact = Strictness(exact=True)
-    assert wrong(far, columns, FileFigures(1, (0,), 0, 0), exact) == []
-    assert len(wrong(near, columns, FileFigures(1, (0,), 0, 0), exact)) == 1
+    assert wrong(far, columns, RowFigures(1, (0,), 0, 0), exact) == []
+    assert len(wrong(near, columns, RowFigures(1, (0,), 0, 0), exact)) == 1

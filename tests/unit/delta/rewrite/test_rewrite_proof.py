@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from maintainer.delta.proof.statistics_figures import FileFigures, statistics_columns
+from maintainer.delta.proof.statistics_figures import RowFigures, statistics_columns
 from maintainer.delta.rewrite.rewrite_proof import judge_landed
 from maintainer.delta.storage.local_files import OnDisk
 
@@ -24,7 +24,7 @@ STATS = {"numRecords": 3, "minValues": {"d": 1.5}, "maxValues": {"d": "NaN"}, "n
 def job(tmp_path: Path) -> Any:
     """A job that wrote one file, whose statistics were proven."""
     pq.write_table(pa.table({"d": [1.5, float("nan"), None]}), tmp_path / "new.parquet")
-    proven = json.dumps(STATS), COLUMNS, FileFigures(3, (1,), 0, 0b11)
+    proven = json.dumps(STATS), COLUMNS, RowFigures(3, (1,), 0, 0b11)
     return SimpleNamespace(
         judged={"new.parquet": proven},
         metadata={"schemaString": json.dumps(SCHEMA), "partitionColumns": [], "configuration": {}},
@@ -61,7 +61,7 @@ def test_figures_of_the_proof_count_for_the_text_that_they_were_measured_for(job
     text, columns, _ = job.judged["new.parquet"]
     (tmp_path / "new.parquet").unlink()
     assert judge_landed(job, [{"path": "new.parquet", "stats": text}]) == ()
-    job.judged["new.parquet"] = text, columns, FileFigures(3, (1,), 1, 0b11)
+    job.judged["new.parquet"] = text, columns, RowFigures(3, (1,), 1, 0b11)
     (problem,) = judge_landed(job, [{"path": "new.parquet", "stats": text}])
     assert "rows lie outside the bounds of d" in problem
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from maintainer.delta.log.actions import LoggedFile, num_records
-from maintainer.delta.snapshot.log_reader import TableState
+from maintainer.delta.snapshot.log_reader import VersionState
 from maintainer.model.table.table_facts import DataFile, DeletionVector, Protocol, TableRef
 
 PHYSICAL = {"delta.columnMapping.physicalName": "col-1"}
@@ -19,7 +19,7 @@ SCHEMA = {
         {"name": "Day", "type": "string", "nullable": True, "metadata": PHYSICAL},
     ],
 }
-STATE = TableState(
+STATE = VersionState(
     location="file:/t",
     version=7,
     committed_at_ms=99,

@@ -19,7 +19,7 @@ from maintainer.planning.budget.run_budget import (
     misses_of,
     speed_key,
 )
-from maintainer.report.plan.plan_text import PlanOptions, render_plan
+from maintainer.report.plan.plan_text import PlanTextOptions, render_plan
 from tests.unit.planning.budget.test_run_budget import MIB, made, table
 
 PLAN = made(table("a", 30, 30), table("b", 20, 20))
@@ -67,7 +67,7 @@ def test_without_past_runs_of_such_steps_nothing_is_said() -> None:
 def test_a_first_guess_says_that_it_is_one() -> None:
     expected = expected_time(PLAN, Learned({"compact": 10.0 * MIB}, num_commits=1))
     assert expected == ExpectedTime(10.0, 1)
-    text = render_plan(PLAN, PlanOptions(expected_time=expected))
+    text = render_plan(PLAN, PlanTextOptions(expected_time=expected))
     assert "Rewriting takes roughly 10s, by 1 past commit and one table at a time: a first guess." in text
 
 
@@ -93,7 +93,7 @@ def test_how_far_past_estimates_were_off() -> None:
     assert list(expected.misses) == pytest.approx([1.0, 2.0])
     assert expected.least_seconds == pytest.approx(expected.seconds)
     assert expected.most_seconds == pytest.approx(2 * expected.seconds)
-    text = render_plan(PLAN, PlanOptions(expected_time=expected))
+    text = render_plan(PLAN, PlanTextOptions(expected_time=expected))
     assert "past runs took 1.0 to 2.0 times what was expected." in text
 
 
@@ -112,7 +112,7 @@ def test_a_steady_machine_is_expected_to_stay_so() -> None:
     expected = expected_time(PLAN, learned_of(*[run(20.0)] * 8))
     assert expected is not None
     line = "Rewriting is expected to take 20s, by 16 past commits and one table at a time: past runs took 1.0 to 1.0"
-    assert line in render_plan(PLAN, PlanOptions(expected_time=replace(expected, seconds=20.0, least_seconds=20.0,
+    assert line in render_plan(PLAN, PlanTextOptions(expected_time=replace(expected, seconds=20.0, least_seconds=20.0,
                                                                        most_seconds=20.0)))  # fmt: skip
 
 

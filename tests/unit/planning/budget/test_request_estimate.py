@@ -19,7 +19,7 @@ from maintainer.planning.budget.request_estimate import Term, requests_of, run_r
 from maintainer.planning.curve.revision import MAX_SAMPLED_FILES, PROPERTY_PREFIX
 from maintainer.policy.project.project_sections import Prices
 from maintainer.report.plan.plan_markdown import render_plan_markdown
-from maintainer.report.plan.plan_text import PlanOptions, about_requests, render_plan
+from maintainer.report.plan.plan_text import PlanTextOptions, about_requests, render_plan
 from tests.support.runs import sample_plans
 from tests.support.tables.builders import MIB, make_files
 
@@ -130,7 +130,7 @@ def test_a_run_looks_at_every_table_and_keeps_its_record() -> None:
 def test_a_table_whose_requests_nobody_counts_has_no_estimate(place: str) -> None:
     plan = sample_plans.plan(table_of(PROPERTIES, location=place))
     assert run_requests(plan, DISK) == StoreRequests()
-    assert "request" not in render_plan(plan, PlanOptions(requests=RunRequests(run_requests(plan, DISK))))
+    assert "request" not in render_plan(plan, PlanTextOptions(requests=RunRequests(run_requests(plan, DISK))))
 
 
 def test_the_estimate_is_said_of_each_step_and_of_the_run_with_its_price_and_never_where_times_are_left_out() -> None:
@@ -138,7 +138,7 @@ def test_the_estimate_is_said_of_each_step_and_of_the_run_with_its_price_and_nev
     plan = sample_plans.plan(*(table_of(step, PROPERTIES, name=name) for name in "abc"))
     asked = run_requests(plan, DISK)
     prices = Prices("EUR", thousand_reads=1000.0, thousand_writes=1000.0)
-    text = render_plan(plan, PlanOptions(requests=prices.priced(RunRequests(asked))))
+    text = render_plan(plan, PlanTextOptions(requests=prices.priced(RunRequests(asked))))
     of_steps = [requests_of(terms).total for terms in step_terms(plan.tables[0])]
     for number in of_steps:
         assert f", {about_requests(3 * number)}" in text

@@ -14,7 +14,7 @@ from maintainer.model.run.outcome import RunOutcome
 from maintainer.report import html
 from maintainer.report.html.page import render_page
 from maintainer.report.html.run_view import run_view
-from maintainer.report.html.table_past import TablePast
+from maintainer.report.html.table_past import TableTimeline
 from tests.support.runs import sample_plans
 
 UTC = timezone.utc
@@ -64,7 +64,7 @@ def said(page: str) -> str:
     return " ".join("".join(check_is_safe(page).text).split())
 
 
-def run_page(outcome: RunOutcome, plan: Plan | None = None, past: dict[str, TablePast] | None = None) -> str:
+def run_page(outcome: RunOutcome, plan: Plan | None = None, past: dict[str, TableTimeline] | None = None) -> str:
     return render_page(run_view(plan or sample_plans.full_plan(), outcome, past or {}, UTC, run_folder="runs/x"))
 
 

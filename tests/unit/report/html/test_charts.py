@@ -13,7 +13,7 @@ from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus
 from maintainer.model.table.storage_facts import file_sizes
 from maintainer.model.table.table_facts import TableRef
 from maintainer.report.html.charts import Column, bar_chart, box_chart, line_chart, size_bars, size_chart
-from maintainer.report.html.table_past import LayoutPoint, PastPoint, TablePast, past_of, table_curves
+from maintainer.report.html.table_past import LayoutPoint, PastPoint, TableTimeline, past_of, table_curves
 from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
 from tests.support.tables.builders import DAY_MS
@@ -29,7 +29,7 @@ def test_the_past_of_a_table_hangs_on_its_id_and_not_on_its_policys_name() -> No
         table = replace(plan.tables[0], ref=TableRef(name), observed=observed, steps=())
         return replace(plan, tables=(table,), created_at_ms=at_ms), idle
 
-    def files(past: TablePast) -> list[int]:
+    def files(past: TableTimeline) -> list[int]:
         return [point.num_files for point in past.points]
 
     renamed = past_of([night(1, "old", "id-1", 10), night(2, "new", "id-1", 9)])
@@ -42,7 +42,7 @@ def test_the_past_of_a_table_hangs_on_its_id_and_not_on_its_policys_name() -> No
 
 
 def test_curves_of_a_table_say_in_words_from_what_to_what_they_go() -> None:
-    past = TablePast(
+    past = TableTimeline(
         (PastPoint(1, 40, 1000, 40), PastPoint(3 * DAY_MS, 12, 1000, 3)),
         (LayoutPoint(1, 9.5, 3.0, 1.0), LayoutPoint(2, 2.25, 1.0, 0.0)),
     )
@@ -56,7 +56,7 @@ def test_curves_of_a_table_say_in_words_from_what_to_what_they_go() -> None:
         "bytes not on the curve: 100% → 0%, 1 Jan",
     ]
     assert "oldest first: 40, 12" in curves[0].drawing
-    assert table_curves(TablePast((PastPoint(1, 40, 1000),)), UTC) == ()
+    assert table_curves(TableTimeline((PastPoint(1, 40, 1000),)), UTC) == ()
 
 
 def test_the_layout_over_time_is_that_before_a_run_and_that_its_turns_left() -> None:

@@ -15,7 +15,7 @@ from maintainer.report.document.blocks import Tiles
 from maintainer.report.html.fleet_view import fleet_tables, fleet_view
 from maintainer.report.html.page import coded, render_page
 from maintainer.report.html.run_view import MAX_TABLES_WITH_DETAILS, ReportProject, run_view, table_views
-from maintainer.report.html.table_past import LayoutPoint, PastPoint, TablePast, past_of
+from maintainer.report.html.table_past import LayoutPoint, PastPoint, TableTimeline, past_of
 from maintainer.report.text_layout import printable
 from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
@@ -105,7 +105,7 @@ def test_a_name_is_only_text(name: str) -> None:
     plan = sample_plans.plan(sample_plans.orders(), sample_plans.quiet("sales.regions"))
     tables = [replace(plan.tables[0], ref=TableRef(name), owner=name), *plan.tables[1:]]
     layout = (LayoutPoint(1, 9.5, 3.0, 0.5), LayoutPoint(2, 2.5, 1.0, 0.0))
-    past = {name: TablePast((PastPoint(1, 5, 5, 2), PastPoint(2, 9, 9, 1)), layout)}
+    past = {name: TableTimeline((PastPoint(1, 5, 5, 2), PastPoint(2, 9, 9, 1)), layout)}
     outcome = replace(good, tables=(first, *good.tables[1:]))
     nasty_plan = replace(plan, tables=tuple(tables), selection=(name,))
     good = replace(good, tables=(replace(good.tables[0], owner="team"), *good.tables[1:]))
@@ -123,12 +123,12 @@ def test_a_thousand_tables_stay_a_page_of_moderate_size() -> None:
     observed = replace(sample_plans.observed(7, 920, 2**40), file_sizes=sizes, small_files=90)
     tables: list[TableOutcome] = []
     plans: list[TablePlan] = []
-    past: dict[str, TablePast] = {}
+    past: dict[str, TableTimeline] = {}
     for number in range(1000):
         ref = TableRef(f"warehouse.some_longer_schema_name.table_number_{number:04}")
         tables.append(replace(good.tables[0], ref=ref))
         plans.append(replace(plan.tables[0], ref=ref, observed=observed, steps=plan.tables[0].steps))
-        past[ref.identifier] = TablePast(
+        past[ref.identifier] = TableTimeline(
             tuple(PastPoint(night, 900 + night, 2**30, 300 + night) for night in range(30)),
             tuple(LayoutPoint(night, 90.5 + night % 3, 4.5, 0.25) for night in range(30)),
         )

@@ -17,7 +17,7 @@ from maintainer.model.run.auto_compaction import AutoCompactSwitch, SwitchSource
 from maintainer.model.table.commit_records import WriterRhythm
 from maintainer.model.table.table_facts import TableRef
 from maintainer.report.plan.plan_markdown import MARKER, render_plan_markdown
-from maintainer.report.plan.plan_text import PlanOptions, conflict_line, render_plan, rhythm_lines
+from maintainer.report.plan.plan_text import PlanTextOptions, conflict_line, render_plan, rhythm_lines
 from maintainer.report.plan.why_text import render_why
 from maintainer.report.style import Style
 from tests.support.runs import sample_plans
@@ -31,7 +31,7 @@ SGR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def test_a_plan_as_text() -> None:
-    options = PlanOptions(project="lake", num_policies=214, saved_to="plan.json")
+    options = PlanTextOptions(project="lake", num_policies=214, saved_to="plan.json")
     assert_golden(GOLDEN / "plan.txt", render_plan(full_plan(), options))
 
 
@@ -84,7 +84,7 @@ def test_why_of_a_blocked_and_of_an_unplannable_table() -> None:
 
 @pytest.mark.parametrize("verbose", [False, True])
 def test_colour_only_repeats_what_the_words_say(verbose: bool) -> None:
-    options = PlanOptions(verbose=verbose)
+    options = PlanTextOptions(verbose=verbose)
     painted = render_plan(full_plan(), options, Style(color=True))
     assert painted != render_plan(full_plan(), options)
     assert SGR.sub("", painted) == render_plan(full_plan(), options)
@@ -101,7 +101,7 @@ def test_an_empty_and_a_quiet_plan_say_so() -> None:
         "Plan: 0 tables to change, 0 steps; 1 up to date.",
         "Nothing to do; `maintainer -v plan` says why, for each table.",
     ]
-    applied = render_plan(plan(quiet("a.b", (ReasonCode.AT_TARGET, "x"))), PlanOptions(applied_next=True))
+    applied = render_plan(plan(quiet("a.b", (ReasonCode.AT_TARGET, "x"))), PlanTextOptions(applied_next=True))
     assert applied.splitlines()[-1] == "Nothing to do."
 
 
@@ -130,11 +130,11 @@ def test_a_plan_that_was_not_saved_says_that_apply_may_differ() -> None:
 
 
 def test_the_command_to_apply_is_quoted_for_the_shell() -> None:
-    text = render_plan(plan(items()), PlanOptions(saved_to="my plan.json"))
+    text = render_plan(plan(items()), PlanTextOptions(saved_to="my plan.json"))
     # A plan of an environment is refused without it (A405).
     assert text.endswith("    maintainer --env prod apply 'my plan.json'\n")
     of_none = dataclasses.replace(plan(items()), environment=None)
-    assert render_plan(of_none, PlanOptions(saved_to="p.json")).endswith("    maintainer apply p.json\n")
+    assert render_plan(of_none, PlanTextOptions(saved_to="p.json")).endswith("    maintainer apply p.json\n")
 
 
 def with_owner(table: TablePlan, number: int) -> TablePlan:
@@ -152,12 +152,14 @@ def test_of_very_many_tables_those_with_most_to_rewrite_are_said_and_whatever_is
         return replace(named(items(), f"t{number:02d}"), steps=(step,), owner=f"team-{number}")
 
     tables = [*map(table, range(1, 26)), *(replace(named(leads(), f"x{n}"), owner=f"o{n}") for n in range(3))]
-    text = render_plan(plan(*tables), PlanOptions(saved_to="p.json"))
+    text = render_plan(plan(*tables), PlanTextOptions(saved_to="p.json"))
     said = re.findall(r"^  \S (\w\d+) ", text, flags=re.MULTILINE)
     assert said == ["x0", "x1", "x2", *(f"t{number:02d}" for number in range(25, 5, -1))]
     assert "  ~ 5 more tables with no more to rewrite   (`-v` names each, p.json has all)\n" in text
     assert "25 tables to change" in text
-    assert len(re.findall(r"^  \S t\d+ ", render_plan(plan(*tables), PlanOptions(verbose=True)), re.MULTILINE)) == 25
+    assert (
+        len(re.findall(r"^  \S t\d+ ", render_plan(plan(*tables), PlanTextOptions(verbose=True)), re.MULTILINE)) == 25
+    )
     assert "more table" not in render_plan(plan(*tables[5:]))
 
 
@@ -201,7 +203,8 @@ def evil_plan() -> Plan:
 
 def test_no_text_from_outside_moves_the_cursor_or_breaks_a_line() -> None:
     texts = [
-        render_plan(evil_plan(), PlanOptions(project=EVIL, saved_to=EVIL, verbose=verbose)) for verbose in (False, True)
+        render_plan(evil_plan(), PlanTextOptions(project=EVIL, saved_to=EVIL, verbose=verbose))
+        for verbose in (False, True)
     ]
     texts += [render_why(table, fleet_policy()) for table in evil_plan().tables]
     texts.append(render_plan_markdown(evil_plan()))
@@ -254,10 +257,10 @@ def test_verbose_shows_every_bin_of_every_batch() -> None:
         max_threads=1,
         reasons=orders().steps[1].reasons,
     )
-    text = render_plan(plan(dataclasses.replace(orders(), steps=(step,))), PlanOptions(verbose=True))
+    text = render_plan(plan(dataclasses.replace(orders(), steps=(step,))), PlanTextOptions(verbose=True))
     assert [line.split("order_day=")[1] for line in text.splitlines() if "commit " in line] == days
     assert "      + compact     56 files, 84 MiB -> about 28 files of up to 256 MiB, in 28 commits" in text
-    lines = render_plan(full_plan(), PlanOptions(verbose=True)).splitlines()
+    lines = render_plan(full_plan(), PlanTextOptions(verbose=True)).splitlines()
     assert [line.split()[-1] for line in lines if " delete " in line] == ["old-1.parquet", "dv/old-2.bin"]
     assert all(any(f" {table.ref} " in line for line in lines) for table in full_plan().tables)
 
@@ -288,7 +291,7 @@ def test_a_plan_has_a_line_where_it_is_worth_one() -> None:
         "      ! conflicts   other writers will probably make 12% of this useless: "
         "100 commits of others in 4d 4h, 25 of them took or replaced live files"
     )
-    options = PlanOptions(lost_ratios={table.ref: 0.118})
+    options = PlanTextOptions(lost_ratios={table.ref: 0.118})
     one_table = replace(plan, tables=(table,))
     assert line in render_plan(one_table, options).splitlines()
     assert "conflicts" not in render_plan(one_table)
@@ -299,7 +302,7 @@ def test_a_plan_has_a_line_where_it_is_worth_one() -> None:
 
 
 def test_a_plan_without_changes_says_that_it_was_saved() -> None:
-    saved = PlanOptions(saved_to="plan.json")
+    saved = PlanTextOptions(saved_to="plan.json")
     end = "Saved plan.json: it changes nothing.\n"
     assert render_plan(plan(), saved).endswith(f"nothing to plan.\n{end}")
     table = quiet("a.b", (ReasonCode.AT_TARGET, "4 files of 192 MiB or more"))
