@@ -44,7 +44,8 @@ class EngineOptions(SessionOptions):
     engine elsewhere. ``spark`` is a SparkSession to work in, whatever else is active; then ``master``, ``conf`` and
     ``remote`` have no say. ``single_writer``: on S3 nobody else writes to the tables during a run. ``spread``:
     executors write bins outside Spark; None where the master is not local. ``scratch_bytes``: room for copies of a
-    store's files.
+    store's files. ``keeps_logs``: what was read of logs on a store stays in memory, because something in this process
+    reads them next.
     """
 
     engine: str | None = None
@@ -52,6 +53,7 @@ class EngineOptions(SessionOptions):
     single_writer: bool = False
     spread: bool | None = None
     scratch_bytes: int | None = None
+    keeps_logs: bool = True
     on_warning: Callable[[str], None] = field(default=lambda text: warnings.warn(text, stacklevel=2), compare=False)
     """Called once for each setting of the session that lets others lose rows or files."""
 
@@ -231,7 +233,9 @@ def _open_classic(options: EngineOptions) -> Iterator[OpenedEngine]:
             chosen: Engine = CommandEngine(classic_sessions(lease), single_writer=options.single_writer)
         else:
             executors = Executors(options.spread, options.on_warning)
-            chosen = DeltaEngine(lease, single_writer=options.single_writer, executors=executors)
+            chosen = DeltaEngine(
+                lease, single_writer=options.single_writer, executors=executors, keeps_logs=options.keeps_logs
+            )
 
         reading = DeltaEngine(lease)
 

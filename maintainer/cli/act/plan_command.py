@@ -96,7 +96,10 @@ def plan_command(
             check_place(out)
         project = open_project(context)
         on_table = None if context.verbosity < 0 else print_table_planned
-        planned = operations.plan(project, replace(spec, plan_jobs=jobs), compare=compare, on_table=on_table)
+        # With --compare the tables are planned twice; else nothing follows in this process.
+        engine = replace(spec.engine, keeps_logs=compare is not None)
+        spec = replace(spec, plan_jobs=jobs, engine=engine)
+        planned = operations.plan(project, spec, compare=compare, on_table=on_table)
         plan, project = planned.plan, planned.project
         without_effect = print_search(project)
         if out is not None:

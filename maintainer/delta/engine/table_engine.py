@@ -67,11 +67,13 @@ class SharedByWorkers:
     """What all workers of an engine have together.
 
     ``between_write_and_proof`` plants faults in tests and is None otherwise. ``executors`` write bins outside Spark;
-    None where this process writes them all. ``references`` and ``planned_logs`` are what was read for plans.
+    None where this process writes them all. ``keeps_logs`` as in ``DeltaTableReader``. ``references`` and
+    ``planned_logs`` are what was read for plans.
     """
 
     between_write_and_proof: FaultHook | None = None
     executors: Executors | None = None
+    keeps_logs: bool = True
     references: References = field(default_factory=References)
     planned_logs: PlannedLogs = field(default_factory=PlannedLogs)
 
@@ -227,7 +229,9 @@ class DeltaTableEngine:
         self._stop = stop or threading.Event()
         # One for all three: what the writer read of a version is what its checks and the next batch look at.
         live_files = LiveFilesReader(jvm)
-        self.reader = DeltaTableReader(jvm, live_files, shared.references, shared.planned_logs)
+        self.reader = DeltaTableReader(
+            jvm, live_files, shared.references, shared.planned_logs, keeps_logs=shared.keeps_logs
+        )
         self.versions = DeltaVersionReader(jvm, live_files, self.meter)
         self.writer = DeltaTableWriter(jvm, group, self.reader, live_files, shared, self._stop, self.meter)
 
@@ -238,7 +242,7 @@ class DeltaTableEngine:
 class DeltaEngine:
     """Implements ``Engine`` on a session lease. ``single_writer``: nobody else writes to these tables during a run.
 
-    See ``SharedByWorkers`` for the other two.
+    See ``SharedByWorkers`` for the others.
     """
 
     deletes = True
@@ -251,10 +255,11 @@ class DeltaEngine:
         between_write_and_proof: FaultHook | None = None,
         single_writer: bool = False,
         executors: Executors | None = None,
+        keeps_logs: bool = True,
     ) -> None:
         self._lease = lease
         self._single_writer = single_writer
-        self._shared = SharedByWorkers(between_write_and_proof, executors)
+        self._shared = SharedByWorkers(between_write_and_proof, executors, keeps_logs)
         self._stops: dict[str, threading.Event] = {}
         self._is_tested = False
 

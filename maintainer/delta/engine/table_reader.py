@@ -31,15 +31,25 @@ from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, DataF
 
 
 class DeltaTableReader(LogQuestions):
-    """Implements ``TableReader`` on a Spark session."""
+    """Implements ``TableReader`` on a Spark session.
+
+    ``keeps_logs``: what was read of a store's log stays when the next table's turn comes, for whoever reads it next.
+    """
 
     def __init__(
-        self, jvm: DeltaJvm, live_files: LiveFilesReader, references: References, planned_logs: PlannedLogs
+        self,
+        jvm: DeltaJvm,
+        live_files: LiveFilesReader,
+        references: References,
+        planned_logs: PlannedLogs,
+        *,
+        keeps_logs: bool = True,
     ) -> None:
         self._jvm = jvm
         self._live_files = live_files
         self.references = references
         self.planned_logs = planned_logs
+        self._keeps_logs = keeps_logs
         self._replayed: tuple[str, LogReplay] | None = None
         self._last_read: tuple[TableRef, TableStorage] | None = None
         self._log_reader = LogReader()
@@ -49,6 +59,8 @@ class DeltaTableReader(LogQuestions):
         """Read the newest version; see ``TableReader.facts`` for what it raises."""
         with self._reading(ref.identifier):
             storage = self._opened(ref)
+            if not self._keeps_logs and self._last_read is not None and self._last_read[0] != ref:
+                self._last_read[1].files.forget(self._last_read[1].root_uri)
             facts = self._log_reader.facts(ref, storage) or self._spark.facts(ref, storage)
             self._live_files.keep_open(facts.location, storage)
             self._last_read = (ref, storage)

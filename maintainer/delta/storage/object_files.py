@@ -285,6 +285,13 @@ class ObjectFiles(FileStore):
             for future in waiting:
                 future.cancel()
 
+    def forget(self, folder: str) -> int:
+        with _PROCESS.lock:
+            below = [key for key in _PROCESS.bodies if key[0].startswith(f"{folder}/")]
+            num_bytes = sum(len(_PROCESS.bodies.pop(key)) for key in below)
+            _PROCESS.num_bytes -= num_bytes
+        return num_bytes
+
     def write(self, uri: str, data: bytes) -> None:
         """One conditional request; where its answer was lost, what lies there decides."""
 

@@ -38,7 +38,7 @@ def check_format(format: str, value: str | int | float) -> Refusal | None:
     return _remembered(format, value)
 
 
-@lru_cache(maxsize=4096, typed=True)
+@lru_cache(maxsize=512, typed=True)
 def _remembered(format: str, value: str | int | float) -> Refusal | None:
     """Files of one project repeat a few values: `7d`, `256MiB`, the same predicate."""
     return _CHECKS[format](value)

@@ -14,13 +14,15 @@ from maintainer.model.run.commit_verdict import TableVerification, VerifyRun
 from maintainer.model.run.history_rows import StatusRow
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus
 from maintainer.model.table.table_facts import TableRef
+from maintainer.report.document.terminal_writer import terminal_text
 from maintainer.report.findings import render_annotations
 from maintainer.report.plan.plan_markdown import render_plan_markdown
 from maintainer.report.plan.plan_text import PlanTextOptions, render_plan
 from maintainer.report.run.run_findings import joined, run_findings
-from maintainer.report.run.run_text import run_markdown
+from maintainer.report.run.run_text import ended_tables, run_markdown
 from maintainer.report.run.verify_text import render_verify, verify_findings
 from maintainer.report.status_text import render_status
+from maintainer.report.style import PLAIN
 from maintainer.units import format_size
 from tests.support.runs.sample_plans import MIB, data_bin, full_plan, items, observed
 
@@ -66,6 +68,7 @@ def test_what_differs_in_the_name_of_the_table_alone_is_one_cause_everywhere() -
     run = RunOutcome("r", 0, 1.0, tuple(outcomes))
     for text in (
         render_plan(replace(full_plan(), tables=tuple(tables))),
+        terminal_text([ended_tables(run.tables)], PLAIN),
         run_markdown(run),
         render_annotations(joined(run_findings(run))),
         render_verify(VerifyRun("r", 0, 1.0, tuple(checked))),

@@ -6,10 +6,14 @@ import gc
 import tracemalloc
 from pathlib import Path
 
+import pytest
+
 from maintainer.app import operations
 from maintainer.app.planning.plan_output import read_saved_plan, save_plan
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.run_spec import RunSpec
+from maintainer.cli.main import run
+from maintainer.delta.storage.file_store import FileSource
 from tests.support.policies.projects import write_project
 from tests.support.tables.aged_tables import AgedTable
 
@@ -41,6 +45,24 @@ def bytes_taken(root: Path, num_tables: int) -> tuple[int, int]:
     read_before, _ = tracemalloc.get_traced_memory()
     assert read_saved_plan(root / "plan.json") == planned.plan
     return after - before, tracemalloc.get_traced_memory()[1] - read_before
+
+
+def test_only_where_nothing_follows_a_plan_are_logs_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forgotten: list[str] = []
+
+    def forget(files: FileSource, folder: str) -> int:
+        forgotten.append(folder)
+        return 0
+
+    monkeypatch.setattr(FileSource, "forget", forget)
+    for name in "abc":
+        AgedTable(tmp_path / f"lake/{name}").append(30, "part-0.parquet")
+    policies = {f"policies/{name}.yml": f"table: lake/{name}\n" for name in "abc"}
+    write_project(tmp_path, {"maintainer.yml": "", **policies})
+    operations.plan(Project.load(tmp_path), RunSpec(plan_jobs=1))
+    assert forgotten == [], "an apply may come next"
+    assert run(["--project", str(tmp_path), "plan", "-j", "1"]) == 0
+    assert [Path(folder).name for folder in forgotten] == ["a", "b"]
 
 
 def test_what_is_kept_of_a_table_has_a_bound(tmp_path: Path) -> None:

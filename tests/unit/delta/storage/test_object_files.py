@@ -221,6 +221,18 @@ def test_many_bodies_come_in_order_and_each_is_read_once_while_it_is_the_same() 
     assert list(files.read_many([again])) == [b"overwritten"]
 
 
+def test_what_is_forgotten_is_read_again_and_nothing_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_files, "_PROCESS", object_files._Process())
+    storage = Counting(stored("a/log/0", "a/log/1", "ab/log/0"))
+    files = files_on(storage)
+    listed = [file for folder in ("a", "ab") for file in files.children(f"s3a://lake/{folder}/log").values()]
+    assert len(list(files.read_many(listed))) == 3
+    assert files.forget("s3a://lake/a") > 0
+    assert len(list(files.read_many(listed))) == 3
+    assert Counter(storage.reads) == {"a/log/0": 2, "a/log/1": 2, "ab/log/0": 1}
+    assert object_files._PROCESS.num_bytes == sum(map(len, object_files._PROCESS.bodies.values()))
+
+
 def test_a_log_of_more_bytes_than_are_kept_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_files, "BODIES_KEPT_BYTES", 40_000)
     monkeypatch.setattr(object_files, "_PROCESS", object_files._Process())
