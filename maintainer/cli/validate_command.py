@@ -32,7 +32,7 @@ from maintainer.policy.project.policy_project import LoadedProject, load_project
 from maintainer.policy.resolve.resolve import RuleSource, own_tags, table_source
 from maintainer.policy.schema.schema_check import DocumentKind, kind_of
 from maintainer.policy.selectors import Selectable, parse_selector
-from maintainer.policy.table_names import identity, table_ref
+from maintainer.policy.table_names import name_key, table_ref
 from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROJECT_FILE, misplaced_policies
 from maintainer.policy.yaml.yaml_document import Document
 from maintainer.policy.yaml.yaml_reader import MAX_FILE_BYTES, display_path, read_bytes, read_text
@@ -187,7 +187,7 @@ def check_selected(root: Path, env: str | None, options: SelectionOptions) -> Di
     """
     project = _with_managed(load_project(root, env, keeps_policies=False), options)
     named, broken = _named_tables(project)
-    named += _managed_tables(project, {identity(table.table) for table in named})
+    named += _managed_tables(project, {name_key(table.table) for table in named})
     try:
         chosen = choose(named, project, options, command="validate", broken=broken)
     except NothingSelected as error:
@@ -249,16 +249,16 @@ def _managed_tables(project: LoadedProject, with_own_file: Collection[str]) -> l
     return [
         NamedTable(table.table, table.file, table.tags, table.owner, project.match_rules_for(table.table))
         for table in tables
-        if identity(table.table) not in with_own_file
+        if name_key(table.table) not in with_own_file
     ]
 
 
 def _of_others(project: LoadedProject, named: Iterable[NamedTable], chosen: Iterable[NamedTable]) -> set[str]:
     """Return the files that certainly concern none of the chosen tables."""
-    tables = {identity(table.table) for table in chosen}
+    tables = {name_key(table.table) for table in chosen}
     reaching = {rule.document.file for table in chosen for rule in table.rules}
     extended = {name for table in chosen for name in table.profiles}
-    others = {table.file for table in named if identity(table.table) not in tables}
+    others = {table.file for table in named if name_key(table.table) not in tables}
     others |= {rule.document.file for rule in project.rules}
     for file, document in project.documents.items():
         if kind_of(document) is DocumentKind.PROFILE and Path(file).stem not in extended:

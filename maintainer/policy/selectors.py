@@ -22,8 +22,8 @@ from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import nearest, nearest_table
 from maintainer.policy.table_names import (
     absolute_glob,
-    identity,
     is_glob,
+    name_key,
     name_matches,
     plain_name,
     table_called,
@@ -203,7 +203,7 @@ def select(
         ProjectError: E623 nothing matches and ``allow_empty`` is not set. E624 the command cannot know the
             answer to a term.
     """
-    candidates = [_Candidate(policy, identity(policy.table), plain_name(policy.table)) for policy in policies]
+    candidates = [_Candidate(policy, name_key(policy.table), plain_name(policy.table)) for policy in policies]
     chosen = set() if include.alternatives else {candidate.identity for candidate in candidates}
     for terms in include.alternatives:
         matching = _matching(terms, candidates, context)
@@ -234,10 +234,10 @@ def with_whole_names(selector: Selector, tables: Sequence[TableRef], root: Path)
     Raises:
         ProjectError: E613, the names of several tables end so.
     """
-    known = frozenset(map(identity, tables))
+    known = frozenset(map(name_key, tables))
 
     def whole(term: Term) -> Term:
-        if term.method is not Method.TABLE or is_glob(term.value) or identity(table_ref(term.value, root)) in known:
+        if term.method is not Method.TABLE or is_glob(term.value) or name_key(table_ref(term.value, root)) in known:
             return term
         ref = table_called(term.value, ((table,) for table in tables))
         return term if ref is None else replace(term, value=ref.location)
@@ -288,7 +288,7 @@ def _matching(terms: tuple[Term, ...], candidates: Sequence[_Candidate], context
 def _test(term: Term, context: SelectorContext) -> Callable[[_Candidate], bool]:
     value = term.value
     if term.method is Method.TABLE:
-        wanted = identity(table_ref(value, context.root))
+        wanted = name_key(table_ref(value, context.root))
         if not is_glob(value):
             return lambda table: table.identity == wanted
         globs = (absolute_glob(value, context.root),)

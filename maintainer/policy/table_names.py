@@ -86,7 +86,7 @@ def plain_name(ref: TableRef) -> str:
     return ".".join(parts)
 
 
-def identity(ref: TableRef) -> str:
+def name_key(ref: TableRef) -> str:
     """Return a key that is equal for two spellings of one table.
 
     Spark's names do not depend on case; a name of one part is in the schema ``default``.
@@ -102,7 +102,7 @@ def identity(ref: TableRef) -> str:
 def is_called(ref: TableRef, written: str) -> bool:
     """Tell whether the name of a table ends like this, as people call it: ``orders`` for ``lake.sales.orders``.
 
-    Case counts in paths, and not in names. The whole name is no end of itself: see `identity`.
+    Case counts in paths, and not in names. The whole name is no end of itself: see `name_key`.
     """
     if ref.is_path:
         return ref.location.endswith(f"/{written.strip('/')}") and bool(written.strip("/"))
@@ -121,7 +121,7 @@ def table_called(written: str, tables: Iterable[Sequence[TableRef]]) -> TableRef
     Raises:
         ProjectError: E613, several do.
     """
-    refs = {identity(names[0]): names[0] for names in tables if any(is_called(name, written) for name in names)}
+    refs = {name_key(names[0]): names[0] for names in tables if any(is_called(name, written) for name in names)}
     if len(refs) <= 1:
         return next(iter(refs.values()), None)
     names = sorted(ref.identifier for ref in refs.values())

@@ -27,7 +27,7 @@ from maintainer.model.plan.plan import Problem, as_problem
 from maintainer.model.run.auto_compaction import STEP_KIND
 from maintainer.model.table.commit_records import CommitsRead, CommitsWanted
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.policy.table_names import identity, table_ref
+from maintainer.policy.table_names import name_key, table_ref
 
 History = tuple[ResolvedPolicy, CommitsRead]
 """A table, and the commits that its log has."""
@@ -50,7 +50,7 @@ def own_rows(histories: Iterable[History], root: Path) -> Iterator[LedgerRow]:
         table = CurrentTable(policy.table, located.location, located.table_id, FoundBy.ID, StoragePlaces())
         for row in rows_from_history(policy, located):
             named = RecordedTable(table_ref(row.step_id.rpartition("/")[0], root), located.table_id)
-            if identity(named.ref) == identity(policy.table):
+            if name_key(named.ref) == name_key(policy.table):
                 yield row
             elif not _is_of_another(row, named, table):
                 renamed.append(row)

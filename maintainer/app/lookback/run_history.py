@@ -24,7 +24,7 @@ from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunOutcome
 from maintainer.model.table.table_facts import TableRef
-from maintainer.policy.table_names import absolute_path, identity, is_called, is_uri
+from maintainer.policy.table_names import absolute_path, is_called, is_uri, name_key
 from maintainer.report.text_layout import UTC, when
 from maintainer.units import count_of, format_duration
 
@@ -215,7 +215,7 @@ def _is_meant(file: str, location: str, path: str) -> bool:
     for name in {path, unquote(path)}:
         whole = name if is_uri(name) or name.startswith("/") else f"{location}/{name}"
         ref, meant = TableRef(absolute_path(whole, Path("/"))), TableRef(absolute_path(file, Path("/")))
-        if identity(ref) == identity(meant) or (not file.startswith("/") and is_called(ref, file.removeprefix("./"))):
+        if name_key(ref) == name_key(meant) or (not file.startswith("/") and is_called(ref, file.removeprefix("./"))):
             return True
     return False
 

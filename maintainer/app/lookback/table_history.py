@@ -26,7 +26,7 @@ from maintainer.model.table.commit_records import CommitsRead, CommitsWanted, Ta
 from maintainer.model.table.store_requests import RunRequests
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.project_settings import ledger_ref
-from maintainer.policy.table_names import identity
+from maintainer.policy.table_names import name_key
 
 MAX_ROWS = 100_000
 """As many steps as one look at the history returns at most."""
@@ -111,7 +111,7 @@ def _with_others(
         rows,
         others.commits,
         table.ref.identifier,
-        is_ledger=identity(table.ref) == identity(ledger_ref(project.loaded.project, project.root)),
+        is_ledger=name_key(table.ref) == name_key(ledger_ref(project.loaded.project, project.root)),
         runs_here=lambda run_id: is_run_id(run_id) and (project.past_runs_dir / run_id).is_dir(),
     )
 

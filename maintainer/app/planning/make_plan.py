@@ -49,7 +49,7 @@ from maintainer.policy.project.policy_changes import policy_changes, shared_chan
 from maintainer.policy.project.project_settings import LEDGER_POLICY, Budget
 from maintainer.policy.project.table_search import TableProblem
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.policy.table_names import identity
+from maintainer.policy.table_names import name_key
 from maintainer.policy.yaml.discovery import find_files
 from maintainer.report.plan.plan_markdown import Comparison
 from maintainer.units import count_of
@@ -76,7 +76,7 @@ OnTable = Callable[[PlannedTable], None]
 
 @dataclass(frozen=True, slots=True)
 class NewPolicies:
-    """Tables, by `identity`, that have no policy at the commit ``since``: they need not exist yet."""
+    """Tables, by `name_key`, that have no policy at the commit ``since``: they need not exist yet."""
 
     since: str
     tables: frozenset[str]
@@ -222,7 +222,7 @@ class _Tables:
                 self.buckets.refused(policy.table, error)
             if isinstance(error, NoTable) and policy.file == LEDGER_POLICY:
                 return  # no run has made the ledger yet
-            if isinstance(error, NoTable) and request.new is not None and identity(policy.table) in request.new.tables:
+            if isinstance(error, NoTable) and request.new is not None and name_key(policy.table) in request.new.tables:
                 plan = absent_plan(policy, request.new.since)
             else:
                 plan = problem_plan(policy, _of_ledger(error) if policy.file == LEDGER_POLICY else error)
@@ -319,8 +319,8 @@ def new_policies(project: Project, before: Sequence[ResolvedPolicy], ref: str) -
         before: The policies at the commit.
         ref: The commit, for messages.
     """
-    known = {identity(policy.table) for policy in before}
-    return NewPolicies(ref, frozenset(identity(policy.table) for policy in project.policies) - known)
+    known = {name_key(policy.table) for policy in before}
+    return NewPolicies(ref, frozenset(name_key(policy.table) for policy in project.policies) - known)
 
 
 def compare_plan(
@@ -336,9 +336,9 @@ def compare_plan(
         before: The policies at the commit.
         ref: The commit.
     """
-    now = {identity(policy.table): policy.digest for policy in project.policies}
-    planned = {identity(table.ref): table for table in made.tables}
-    in_plan = {identity(policy.table): policy for policy in before if identity(policy.table) in planned}
+    now = {name_key(policy.table): policy.digest for policy in project.policies}
+    planned = {name_key(table.ref): table for table in made.tables}
+    in_plan = {name_key(policy.table): policy for policy in before if name_key(policy.table) in planned}
     changed = tuple(policy for key, policy in in_plan.items() if now.get(key) != policy.digest)
     request = replace(request, purpose=f" by the policies of {ref}")
     plan_before = make_plan(project, engine, replace(request, policies=changed, on_table=None, problems=()))

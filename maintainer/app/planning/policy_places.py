@@ -1,7 +1,7 @@
 """Find policies that reach the same physical table, and tables that no policy names.
 
 Nothing may be done to a table with two policies. Two spellings of one name are found without reading anything
-(``identity``). Otherwise the storage is asked: a path on this machine's disks for every policy, a catalog's name and a
+(``name_key``). Otherwise the storage is asked: a path on this machine's disks for every policy, a catalog's name and a
 URI only where files are to be deleted, because each of them costs a request.
 
 ``status`` shows tables without a policy, and they are read before files are deleted: a shallow clone is often made
@@ -25,7 +25,7 @@ from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import Diagnostic
 from maintainer.policy.resolve.resolve import TableSource
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.policy.table_names import identity, table_ref
+from maintainer.policy.table_names import name_key, table_ref
 
 
 def paths_to_one_table(tables: Iterable[TableSource]) -> Iterator[Diagnostic]:
@@ -129,14 +129,14 @@ def neighbours(project: Project) -> list[TableRef]:
     A table that is reached through a link lies in two folders. Links beside a table are not followed.
     """
     tables = [policy.table for policy in project.policies]
-    names, places = {identity(table) for table in tables}, {os.path.realpath(place) for place in _places(tables)}
+    names, places = {name_key(table) for table in tables}, {os.path.realpath(place) for place in _places(tables)}
     beside = (
         table_ref(str(place), project.root)
         for folder in _folders(tables)
         for place in _tables_in(folder)
         if os.path.realpath(place) not in places
     )
-    return [ref for ref in dict.fromkeys(beside) if identity(ref) not in names][:MAX_UNMANAGED]
+    return [ref for ref in dict.fromkeys(beside) if name_key(ref) not in names][:MAX_UNMANAGED]
 
 
 def unmanaged_tables(project: Project) -> list[TableRef]:

@@ -17,7 +17,7 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.leases import Holder, all_leases, break_lease, current_holders, local_leases
 from maintainer.journal.stop_request import STOPS, StopRequest, ask_to_stop
 from maintainer.journal.store.state_access import shared_documents
-from maintainer.policy.table_names import identity, table_called, table_ref, whole_name_needed
+from maintainer.policy.table_names import name_key, table_called, table_ref, whole_name_needed
 
 
 def stop_run(project: Project, run_id: str, reason: str | None, now_ms: int) -> bool:
@@ -70,7 +70,7 @@ def break_leases_on(project: Project, journal: Journal, table: str, reason: str)
         ProjectError: E613, the name is only the end of names of tables that have a lease, or that are known.
         FolderUnwritable: E651, a lease cannot be read or written.
     """
-    table_key = identity(table_ref(table, project.root))
+    table_key = name_key(table_ref(table, project.root))
     broken: list[Holder] = []
     known = [*(source.ref for source in project.loaded.tables), *tables_found_before(project)]
     with recording(project.runs_dir.parent / LEASES):
@@ -79,7 +79,7 @@ def break_leases_on(project: Project, journal: Journal, table: str, reason: str)
             if not holder.expires_at_ms:
                 continue
             held = table_ref(holder.table, project.root)
-            if identity(held) != table_key:
+            if name_key(held) != table_key:
                 known.append(held)
                 continue
             # Recorded first: a lease that is gone without a word is what nobody could explain.
@@ -88,7 +88,7 @@ def break_leases_on(project: Project, journal: Journal, table: str, reason: str)
             ended = break_lease(leases, name, journal.run_id)
             if ended is not None:
                 broken.append(ended)
-    if broken or table_key in map(identity, known):
+    if broken or table_key in map(name_key, known):
         return tuple(broken)
     called = table_called(table, ((ref,) for ref in known))
     if called is not None:

@@ -36,7 +36,7 @@ from maintainer.model.run.outcome import StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import ProgressSink, RunStarted, TableFinished, Verified
 from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef
 from maintainer.policy.project.table_search import TableProblem
-from maintainer.policy.table_names import identity
+from maintainer.policy.table_names import name_key
 
 FORMAT_VERSION = 1
 VERIFICATION_FILE = "verification.json"
@@ -139,12 +139,12 @@ def quarantine_events(
     if sink is None or request.accept is not None:
         return request
     sink(RunStarted(journal.now_ms(), journal.run_id, len(request.targets), 0, 1, str(journal.folder.path)))
-    policies = {identity(policy.table): policy for policy in project.policies}
+    policies = {name_key(policy.table): policy for policy in project.policies}
 
     def on_table(answer: TableVerification) -> None:
         commit = answer.commit
         if commit is not None and commit.content_is_wrong and answer.quarantined is None:
-            policy = policies.get(identity(answer.ref))
+            policy = policies.get(name_key(answer.ref))
             at = f"{answer.ref.identifier}@{commit.version}"
             problem = Problem(WRONG_CODE, wrong_text(commit), at, lift_help(shlex.quote(at)))
             outcome = TableOutcome(

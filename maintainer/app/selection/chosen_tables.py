@@ -29,7 +29,7 @@ from maintainer.model.table.store_kinds import store_kind
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.table_search import Meant, SearchPlaces, TableProblem
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.policy.table_names import identity, table_ref, whole_name_needed
+from maintainer.policy.table_names import name_key, table_ref, whole_name_needed
 from maintainer.units import count_of
 
 
@@ -98,7 +98,7 @@ def _unsearched(project: Project, spec: RunSpec, command: str) -> tuple[TablePro
         return ()
     tables = [policy.table for policy in project.policies]
     include, leave_out = spec.selection.selectors(tables, project.root, command)
-    known = frozenset(map(identity, tables))
+    known = frozenset(map(name_key, tables))
     by_end = spec.selection.by_end(command)
     meant = Meant(include, leave_out, project.loaded.rules, known, project.root, by_end)
     return tuple(filter(meant.may_be_in, search.problems))
@@ -163,7 +163,7 @@ def named_policy(
     if not project.loaded.names(name) and (exists or not is_managed):
         project = search_tables(project, engine)
     policy = project.loaded.resolve_table(name, managed=managed)
-    if whole and identity(policy.table) != identity(table_ref(name, project.root)):
+    if whole and name_key(policy.table) != name_key(table_ref(name, project.root)):
         raise whole_name_needed(name, policy.table)
     return project, policy
 

@@ -15,7 +15,7 @@ from maintainer.errors import ProjectError
 from maintainer.journal.memory.past_runs import PastRun, past_runs
 from maintainer.model.run.outcome import ENDED_WELL, RunEnd, TableStatus
 from maintainer.model.table.table_facts import TableRef
-from maintainer.policy.table_names import identity
+from maintainer.policy.table_names import name_key
 
 _NOT_AGAIN = ENDED_WELL | {TableStatus.UNSUPPORTED}
 """Not for another try: a table that is not supported stays so."""
@@ -79,7 +79,7 @@ def left_undone(refs: Iterable[TableRef], runs_dir: Path) -> LeftUndone:
     """
     tables = current_tables(refs, runs_dir)
     open_tables = dict(tables)
-    by_name = {identity(table.ref): table for table in tables.values()}
+    by_name = {name_key(table.ref): table for table in tables.values()}
     rests: list[RunRest] = []
     going_on: list[RunRest] = []
     unreadable: list[Path] = []
@@ -107,7 +107,7 @@ def _same(
     recorded: RecordedTable, by_name: Mapping[str, CurrentTable], open_tables: Mapping[str, CurrentTable]
 ) -> tuple[CurrentTable, ...]:
     """Return the tables of today that a record is of: nearly always the one of its name, which is asked first."""
-    named = by_name.get(identity(recorded.ref))
+    named = by_name.get(name_key(recorded.ref))
     if named is not None and named.was(recorded):
         return (named,)
     return tuple(table for table in open_tables.values() if table.was(recorded))
@@ -126,21 +126,21 @@ def taken_up(rest: Unfinished, refs: Iterable[TableRef], runs_dir: Path, places:
         EnvironmentUnfit: E641 the folder of runs cannot be listed.
     """
     tables = current_tables(refs, runs_dir) if rest.tables else {}
-    names = {identity(table.ref) for table in tables.values()}
+    names = {name_key(table.ref) for table in tables.values()}
     # By its name, too: a project that is checked out elsewhere means the same folder of its own.
-    searched = frozenset(key for place in places for key in (identity(place), place.identifier))
+    searched = frozenset(key for place in places for key in (name_key(place), place.identifier))
     chosen: dict[str, CurrentTable] = {}
     notes: list[str] = []
     unsearched: set[str] = set()
     for recorded in rest.tables:
-        if identity(recorded.ref) in searched or recorded.ref.identifier in searched:
+        if name_key(recorded.ref) in searched or recorded.ref.identifier in searched:
             unsearched.add(recorded.ref.identifier)
             continue
         same = {name: table for name, table in tables.items() if table.was(recorded)}
         chosen |= same
         if not same:
             name = recorded.ref.identifier
-            reused = identity(recorded.ref) in names
+            reused = name_key(recorded.ref) in names
             why = "is another table now, with another id," if reused else "has no policy any more"
             notes.append(f"{name} {why} and is left out")
     notes += [table.doubt for table in chosen.values() if table.doubt is not None]

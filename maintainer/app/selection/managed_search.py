@@ -35,7 +35,7 @@ from maintainer.policy.project.table_search import (
     database_of,
     managing_rule,
 )
-from maintainer.policy.table_names import identity, is_uri, table_ref
+from maintainer.policy.table_names import is_uri, name_key, table_ref
 from maintainer.policy.yaml.discovery import PROJECT_FILE
 
 _Item = TypeVar("_Item")
@@ -96,9 +96,9 @@ def with_recorded_tables(project: Project, refs: Iterable[TableRef]) -> Project:
     if not project.loaded.searches:
         return project
     search = project.loaded.search or TableSearch()
-    known = {identity(name) for table in search.tables for name in table.names}
-    known |= set(map(identity, declared_places(project)))
-    more = (FoundTable((ref,)) for ref in dict.fromkeys(refs) if identity(ref) not in known)
+    known = {name_key(name) for table in search.tables for name in table.names}
+    known |= set(map(name_key, declared_places(project)))
+    more = (FoundTable((ref,)) for ref in dict.fromkeys(refs) if name_key(ref) not in known)
     return _with_search(project, replace(search, tables=(*search.tables, *more)))
 
 
@@ -131,10 +131,10 @@ class _Search:
             for name, location in self._collected(partial(self._in_catalog, named), CATALOG):
                 ref = TableRef(name)
                 declared = database_matches(database_of(ref), places.databases)
-                if declared and identity(ref) not in files:
+                if declared and name_key(ref) not in files:
                     self.refs_by_place.setdefault(self._place(location), []).append(ref)
                 else:
-                    self.aliases.setdefault(self._place(location), []).append(identity(ref))
+                    self.aliases.setdefault(self._place(location), []).append(name_key(ref))
         for root in places.roots:
             place = table_ref(root, self.project.root)
             for location in self._collected(partial(self._below, root), place):
@@ -184,7 +184,7 @@ class _Search:
     def _ref_below(self, root: str, location: str) -> TableRef:
         """Name a table by the root as it is declared: ``s3://`` stays what it is where Hadoop says ``s3a://``."""
         place = unquote(location, errors="surrogateescape")
-        place_key, root_key = identity(table_ref(place, self.project.root)), identity(TableRef(root)).rstrip("/")
+        place_key, root_key = name_key(table_ref(place, self.project.root)), name_key(TableRef(root)).rstrip("/")
         if place_key.startswith(f"{root_key}/"):
             place = root.rstrip("/") + place_key[len(root_key) :]
         return table_ref(place, self.project.root)
@@ -208,14 +208,14 @@ def gone_tables(project: Project) -> tuple[GoneTable, ...]:
     loaded, search = project.loaded, project.loaded.search
     if search is None:
         return ()
-    now = {identity(name) for table in search.tables for name in table.names}
+    now = {name_key(name) for table in search.tables for name in table.names}
     now |= {table.key for table in loaded.tables}
     remembered = _found_before(project)
     gone = []
     for name, source in sorted(remembered.items()):
         ref = table_ref(name, project.root)
         manager = managing_rule(ref, loaded.managing_rules, loaded.project.places)
-        if manager is not None and identity(ref) not in now and not search.leaves_open(ref):
+        if manager is not None and name_key(ref) not in now and not search.leaves_open(ref):
             gone.append(GoneTable(ref, source))
     return tuple(gone)
 

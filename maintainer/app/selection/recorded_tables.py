@@ -22,7 +22,7 @@ from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.run.progress import PlacedTable
 from maintainer.model.table.table_facts import TableRef
-from maintainer.policy.table_names import identity, table_ref
+from maintainer.policy.table_names import name_key, table_ref
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class CurrentTable:
     def _compared(self, recorded: RecordedTable) -> bool:
         then, same_id = recorded.known_location, self.table_id is not None and recorded.table_id is not None
         if self.location is None or then is None:
-            return same_id or identity(self.ref) == identity(recorded.ref)
+            return same_id or name_key(self.ref) == name_key(recorded.ref)
         if place_key(self.places, self.location) == place_key(self.places, then):
             return True
         return same_id and self.table_id is not None and not self.places.may_hold(then, self.table_id)
@@ -123,7 +123,7 @@ class TableIndex:
                     self._by_place[recorded.table_id, place_key(self._places, then)] = key
                     self._tables.append(CurrentTable(recorded.ref, then, recorded.table_id, FoundBy.ID, self._places))
                 if key is not None:
-                    self._by_name.setdefault(identity(recorded.ref), []).append(key)
+                    self._by_name.setdefault(name_key(recorded.ref), []).append(key)
 
     def key_of(self, recorded: RecordedTable) -> int | None:
         """Return the number of the table that a record is of; None if no plan has that table with its id."""
@@ -134,7 +134,7 @@ class TableIndex:
     def _found(self, recorded: RecordedTable) -> int | None:
         """Look by the place first: hundreds of copies share an id, and each is compared with none of the others."""
         if recorded.table_id is None:
-            keys, then = self._by_name.get(identity(recorded.ref), []), None
+            keys, then = self._by_name.get(name_key(recorded.ref), []), None
         else:
             keys, then = self._by_id.get(recorded.table_id, []), recorded.known_location
         if not keys or recorded.table_id is None or then is None:

@@ -14,7 +14,7 @@ from maintainer.errors import ProjectError
 from maintainer.journal.folder.atomic_files import write_atomically, writing
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.project_settings import LEDGER_POLICY
-from maintainer.policy.table_names import absolute_path, identity, table_ref
+from maintainer.policy.table_names import absolute_path, name_key, table_ref
 
 if TYPE_CHECKING:
     from maintainer.policy.project.policy_project import LoadedProject
@@ -76,12 +76,12 @@ def inventory(
     for table in located_tables:
         places.setdefault(storage.place_at(table.location) or _place(table.location), []).append(table)
     for place, tables in places.items():
-        keys = [*(identity(table.table) for table in tables), _place(tables[0].location)]
+        keys = [*(name_key(table.table) for table in tables), _place(tables[0].location)]
         key = next((key for key in keys if key in named), reached.get(place))
         if key is not None:
             met.add(key)
             entries[place] = Entry(named[key].ref, Care.MANAGED, tables[0].location, named[key].document.file)
-        elif project.ledger is not None and identity(project.ledger) in keys:
+        elif project.ledger is not None and name_key(project.ledger) in keys:
             # It has a policy of its own, which a file of two lines would only take the place of.
             entries[place] = Entry(project.ledger, Care.MANAGED, tables[0].location, LEDGER_POLICY)
         else:
@@ -156,4 +156,4 @@ def _yaml_text(text: str) -> str:
 
 
 def _place(location: str) -> str:
-    return identity(TableRef(absolute_path(unquote(location, errors="surrogateescape"), Path("/"))))
+    return name_key(TableRef(absolute_path(unquote(location, errors="surrogateescape"), Path("/"))))

@@ -36,7 +36,7 @@ from maintainer.model.table.commit_records import DELETING, REWRITING
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.model.table.table_features import UNSUPPORTED_CODES
 from maintainer.planning.zorder.zorder_options import layout_of
-from maintainer.policy.table_names import identity
+from maintainer.policy.table_names import name_key
 from maintainer.units import format_size
 
 MAX_PAST_STEPS = 10_000
@@ -61,7 +61,7 @@ class PastSteps:
             key = (row.table, row.table_id, row.location)
             table = recorded.get(key) or recorded.setdefault(key, RecordedTable.of_row(row, root))
             self._steps.append((table, history_row(row)))
-            self._by_name.setdefault(identity(table.ref), []).append(number)
+            self._by_name.setdefault(name_key(table.ref), []).append(number)
             if table.table_id is not None:
                 self._by_id.setdefault(table.table_id, []).append(number)
 
@@ -81,7 +81,7 @@ class PastSteps:
         """Return the steps of a table as planning sees it now, newest first."""
         table = self._current(planned)
         same_id = self._by_id.get(table.table_id, []) if table.table_id is not None else []
-        chosen = sorted({*same_id, *self._by_name.get(identity(table.ref), [])})
+        chosen = sorted({*same_id, *self._by_name.get(name_key(table.ref), [])})
         return [row for recorded, row in map(self._steps.__getitem__, chosen) if table.was(recorded)]
 
     def _current(self, planned: PlannedTable) -> CurrentTable:

@@ -21,7 +21,7 @@ from maintainer.errors.foreign_text import printable
 from maintainer.model.run.commit_verdict import CheckResult, TableVerification, VerifyRun
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.table_search import TableProblem
-from maintainer.policy.table_names import identity, is_uri, table_ref, whole_name_needed
+from maintainer.policy.table_names import is_uri, name_key, table_ref, whole_name_needed
 from maintainer.report.findings import render_annotations
 from maintainer.report.run.verify_text import render_verify, verify_findings, verify_junit, verify_line
 from maintainer.report.style import Style
@@ -110,14 +110,14 @@ def _target(project: Project, text: str) -> VerifyTarget:
 
 
 def _is_known(project: Project, ref: TableRef) -> bool:
-    return any(table.key == identity(ref) for table in project.loaded.tables) or (
+    return any(table.key == name_key(ref) for table in project.loaded.tables) or (
         ref.is_path and Path(ref.location).is_dir()
     )
 
 
 def _ref(project: Project, name: str) -> TableRef:
     ref = table_ref(name, project.root)
-    return next((table.ref for table in project.loaded.tables if table.key == identity(ref)), ref)
+    return next((table.ref for table in project.loaded.tables if table.key == name_key(ref)), ref)
 
 
 def _exit_code(run: VerifyRun, *, accepted: bool) -> ExitCode:

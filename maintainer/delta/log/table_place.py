@@ -11,7 +11,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from maintainer.delta.storage.file_identity import canonical
+from maintainer.delta.storage.file_identity import canonical_uri
 from maintainer.delta.storage.table_log import TableLog, local_folder, log_on_disk
 from maintainer.engine.protocols import TablePlaces
 from maintainer.model.table.log_names import LOG_FOLDER
@@ -27,7 +27,7 @@ class StoragePlaces:
     def place_at(self, location: str) -> str | None:
         folder = local_folder(location)
         if folder is None:
-            return canonical(location)
+            return canonical_uri(location)
         try:
             folder_stat = os.stat(folder / LOG_FOLDER)
         except (OSError, ValueError):
@@ -54,7 +54,7 @@ class SpelledPlaces:
     """Implements ``TablePlaces`` where the storage is a server's: only spellings can be compared."""
 
     def place_at(self, location: str) -> str | None:
-        return canonical(location)
+        return canonical_uri(location)
 
     def may_hold(self, location: str, table_id: str) -> bool:
         return True
@@ -74,7 +74,7 @@ def table_id_at(location: str) -> str | None:
 
 def place_key(places: TablePlaces, location: str) -> str:
     """Return a key of the place behind a location; its spelling if no table is there or it cannot be read."""
-    return places.place_at(location) or canonical(location)
+    return places.place_at(location) or canonical_uri(location)
 
 
 def _newest_id(log: TableLog, *, with_checksums: bool = False) -> str | None:

@@ -16,11 +16,11 @@ from urllib.parse import unquote
 from maintainer.delta.storage.file_store import StoredFile, java_quote, local_path, one_spelling
 from maintainer.model.table.store_kinds import store_kind
 
-FileKey = str | tuple[int, int]
+FileIdentity = str | tuple[int, int]
 """A canonical URI (on a local disk with its folder's real path), or device and inode."""
 
 
-def canonical(uri: str) -> str:
+def canonical_uri(uri: str) -> str:
     """Return the one spelling of a place: schemes of one store are equal, and local links are resolved."""
     if uri.startswith("/"):
         uri = "file:" + uri
@@ -28,18 +28,6 @@ def canonical(uri: str) -> str:
     if scheme.lower() == "file":
         return "file:" + java_quote(os.path.realpath(local_path(f"file:{rest}")))
     return f"{store_kind(uri).spelled}:{rest}"
-
-
-def same_folder(uri: str, other: str) -> bool:
-    """Whether two URIs mean one folder: links and second mounts of a local disk are seen through."""
-    if canonical(uri) == canonical(other):
-        return True
-    if not (uri.startswith("file:") and other.startswith("file:")):
-        return False
-    try:
-        return os.path.samefile(local_path(uri), local_path(other))
-    except OSError:
-        return False
 
 
 def is_really_below(root_uri: str, folder_uri: str) -> bool:
@@ -58,32 +46,28 @@ class FileNeed:
     certain: bool
 
 
-class Places:
-    """Folders by their real path, each resolved once. For one look: a link that is changed later is not noticed."""
+class NeededFiles:
+    """Files that have to stay, by everything that identifies them.
+
+    A folder's links are followed once: one that is changed later is not noticed.
+    """
 
     def __init__(self) -> None:
         self._folders: dict[str, str] = {}
-
-    def of(self, uri: str) -> str:
-        """The URI of a file with its folder's links resolved; the file itself may be a link."""
-        folder, _, name = uri.rpartition("/")
-        if folder not in self._folders:
-            self._folders[folder] = canonical(folder)
-        resolved = self._folders[folder]
-        return uri if resolved == folder else f"{resolved}/{name}"
-
-
-class NeededFiles:
-    """Files that have to stay, by everything that identifies them."""
-
-    def __init__(self, places: Places | None = None) -> None:
-        self._places = places or Places()
-        self._spellings: dict[FileKey, str] = {}
+        self._spellings: dict[FileIdentity, str] = {}
         self._elsewhere: dict[str, list[tuple[str, int | None]]] = {}
         self._there: dict[str, str] = {}
 
     def __len__(self) -> int:
         return len(self._spellings)
+
+    def _place(self, uri: str) -> str:
+        """The URI of a file with its folder's links resolved; the file itself may be a link."""
+        folder, _, name = uri.rpartition("/")
+        if folder not in self._folders:
+            self._folders[folder] = canonical_uri(folder)
+        resolved = self._folders[folder]
+        return uri if resolved == folder else f"{resolved}/{name}"
 
     def add(self, uris: Iterable[str], *, root_uri: str | None = None) -> None:
         """Add files as they are now.
@@ -94,7 +78,7 @@ class NeededFiles:
         """
         prefix = None if root_uri is None else root_uri + "/"
         for uri in uris:
-            place = self._places.of(uri)
+            place = self._place(uri)
             self._spellings.setdefault(place, uri)
             device = None
             if place.startswith("file:"):
@@ -115,7 +99,7 @@ class NeededFiles:
 
     def need_of(self, file: StoredFile) -> FileNeed | None:
         """Why a file that lies in the table's folder is needed; None where nothing needs it."""
-        place = self._places.of(file.uri)
+        place = self._place(file.uri)
         for key in (place, file.device_and_inode):
             if key is not None and key in self._spellings:
                 return FileNeed(self._spellings[key], certain=True)
@@ -126,7 +110,7 @@ class NeededFiles:
 
     def is_known_as(self, uri: str) -> bool:
         """Whether a URI, as it is spelled or resolved, is among them."""
-        return self._places.of(uri) in self._spellings
+        return self._place(uri) in self._spellings
 
     def gone_since(self, before: Set[str], after: Set[str]) -> list[str]:
         """Return the needed files that were on storage before and are not now.
@@ -135,8 +119,8 @@ class NeededFiles:
             before: URIs of what was listed before; on a local disk each file was looked at itself.
             after: The same, now.
         """
-        gone = {self._places.of(uri) for uri in before - after}
-        places = gone - {place for uri in after if (place := self._places.of(uri)) in gone}
+        gone = {self._place(uri) for uri in before - after}
+        places = gone - {place for uri in after if (place := self._place(uri)) in gone}
         missing = {uri for key, uri in self._spellings.items() if key in places}
         return sorted(missing | {uri for uri in self._there if not os.path.exists(local_path(uri))})
 

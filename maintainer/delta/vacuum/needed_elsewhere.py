@@ -20,11 +20,13 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from maintainer.delta.log.replay.log_replay import LogReplay
+from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.delta.storage.failures.engine_failures import as_table_error
-from maintainer.delta.storage.file_identity import NeededFiles, same_folder
+from maintainer.delta.storage.file_identity import NeededFiles
 from maintainer.delta.storage.file_store import FileStore, java_quote
 from maintainer.delta.storage.log_paths import is_absolute, log_uri
 from maintainer.delta.storage.table_log import LogEntry, TableLog
+from maintainer.engine.protocols import is_one_place
 from maintainer.errors import MaintainerError, NoTable, NotDelta
 from maintainer.model.table.log_names import vector_of_id
 from maintainer.model.table.storage_facts import StreamPosition
@@ -89,7 +91,7 @@ class References:
         for ref in tables:
             try:
                 files, place = locator.place_of(ref)
-                if same_folder(place, root_uri):
+                if is_one_place(StoragePlaces(), place, root_uri):
                     continue  # a table's own log says which of its own files it needs
                 with self._lock:
                     references = self._refreshed(ref, locator, files, place)

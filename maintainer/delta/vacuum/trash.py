@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from maintainer.delta.storage.failures.engine_failures import first_line_of, message_of
-from maintainer.delta.storage.file_identity import canonical
+from maintainer.delta.storage.file_identity import canonical_uri
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.vacuum.file_deletion import PlannedFiles, PresentFiles
@@ -83,7 +83,7 @@ class Manifest:
 
 def _place_of_trash(storage: TableStorage) -> tuple[str, str]:
     """The folder that holds the trash of all tables beside this one, and the table's own name there."""
-    parent, _, name = canonical(storage.root_uri).rpartition("/")
+    parent, _, name = canonical_uri(storage.root_uri).rpartition("/")
     return f"{parent}/{FOLDER}", name
 
 

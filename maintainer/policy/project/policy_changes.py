@@ -34,7 +34,7 @@ from maintainer.policy.resolve.resolved import (
 )
 from maintainer.policy.schema.schema_check import DocumentKind, kind_of
 from maintainer.policy.schema.schema_keys import written
-from maintainer.policy.table_names import identity
+from maintainer.policy.table_names import name_key
 from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROJECT_FILE, ProjectFiles, find_files, table_in_first_lines
 from maintainer.policy.yaml.yaml_reader import display_path, read_bytes, read_text
 from maintainer.units import count_of, format_duration, format_size
@@ -64,9 +64,9 @@ def modified_tables(project: LoadedProject, ref: str) -> frozenset[str]:
     Raises:
         ProjectError: E625 no git, no repository, no such commit; E626 the policies of that commit have errors.
     """
-    before = {identity(policy.table): policy.digest for policy in policies_at(project, ref)}
+    before = {name_key(policy.table): policy.digest for policy in policies_at(project, ref)}
     return frozenset(
-        policy.table.identifier for policy in project.resolved() if before.get(identity(policy.table)) != policy.digest
+        policy.table.identifier for policy in project.resolved() if before.get(name_key(policy.table)) != policy.digest
     )
 
 
@@ -211,8 +211,8 @@ def policy_changes(before: Sequence[ResolvedPolicy], now: Sequence[ResolvedPolic
         before: As they were.
         now: As they are.
     """
-    old = {identity(policy.table): policy for policy in before}
-    new = {identity(policy.table): policy for policy in now}
+    old = {name_key(policy.table): policy for policy in before}
+    new = {name_key(policy.table): policy for policy in now}
     changed = [
         TableChange(policy.table.identifier, policy.file, values, _shorter(old[key], policy))
         for key, policy in new.items()

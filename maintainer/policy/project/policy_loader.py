@@ -10,7 +10,7 @@ from maintainer.policy.policy_checks import check_file
 from maintainer.policy.project.project_settings import with_environment
 from maintainer.policy.resolve.resolve import ProfileSource, RuleSource, TableSource, rule_source, table_source
 from maintainer.policy.schema.schema_check import DocumentKind, kind_of
-from maintainer.policy.table_names import identity, is_called, table_ref
+from maintainer.policy.table_names import is_called, name_key, table_ref
 from maintainer.policy.yaml.discovery import table_in_first_lines
 from maintainer.policy.yaml.yaml_document import Document
 from maintainer.policy.yaml.yaml_reader import read_bytes, read_document
@@ -75,7 +75,7 @@ class PolicyLoader:
         if named is None or self._only is None:
             return None
         ref = table_ref(named, self._paths_from)
-        is_meant = identity(ref) == identity(table_ref(self._only, self._paths_from)) or is_called(ref, self._only)
+        is_meant = name_key(ref) == name_key(table_ref(self._only, self._paths_from)) or is_called(ref, self._only)
         return None if is_meant else named
 
     def _check(self, document: Document | None, findings: list[Diagnostic], path: Path) -> Document | None:

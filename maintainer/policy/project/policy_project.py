@@ -50,7 +50,7 @@ from maintainer.policy.resolve.resolve import (
     tags_of,
 )
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.policy.table_names import identity, plain_name, table_called, table_ref
+from maintainer.policy.table_names import name_key, plain_name, table_called, table_ref
 from maintainer.policy.yaml.discovery import find_files
 from maintainer.policy.yaml.yaml_document import Document
 
@@ -185,14 +185,14 @@ class LoadedProject:
 
     def _found_tables(self) -> Iterator[tuple[TableRef, RuleSource]]:
         if self.search is not None:
-            named = {table.key for table in self.tables} | {identity(ledger_ref(self.project, self.root))}
+            named = {table.key for table in self.tables} | {name_key(ledger_ref(self.project, self.root))}
             yield from self.search.managed_by(self.managing_rules, self.project.places, named)
 
     @cached_property
     def ledger(self) -> TableRef | None:
         """The ledger, where it is kept by the policy of its own; None where a file names it, or it is not there yet."""
         ref = ledger_ref(self.project, self.root)
-        named = any(table.key == identity(ref) for table in self.tables)
+        named = any(table.key == name_key(ref) for table in self.tables)
         return None if named or not may_be_there(ref) else ref
 
     def resolved(self) -> tuple[ResolvedPolicy, ...]:
@@ -220,19 +220,19 @@ class LoadedProject:
         """
         ref = table_ref(identifier, self.root)
         for table in self.tables:
-            if table.key == identity(ref):
+            if table.key == name_key(ref):
                 resolution = self._resolve(table)
                 if resolution is None:  # a profile of its that does not exist, which is an error
                     self.require_valid()
                 assert resolution is not None
                 return resolution
         self.require_valid()  # its file may be one of those with errors
-        if self.ledger is not None and identity(self.ledger) == identity(ref):
+        if self.ledger is not None and name_key(self.ledger) == name_key(ref):
             return ledger_resolution(self.ledger, self.root, self.project.timezone)
         manager = self.manager_of(ref)
         if manager is not None and (self.search is None or self.search.may_have(ref)):
             return self._resolve_by_rules(ref, self.match_rules_for(ref), manager)
-        if (meant := self.called(identifier)) is not None and identity(meant) != identity(ref):
+        if (meant := self.called(identifier)) is not None and name_key(meant) != name_key(ref):
             return self.resolution_of(meant.identifier, managed=managed)
         rules = () if managed or manager is not None else self.match_rules_for(ref)
         if not rules:
@@ -249,8 +249,8 @@ class LoadedProject:
 
     def names(self, identifier: str) -> bool:
         """Tell whether a table has a policy of its own under this name, in any spelling: then nothing is searched."""
-        keys = {*(table.key for table in self.tables), identity(ledger_ref(self.project, self.root))}
-        return identity(table_ref(identifier, self.root)) in keys
+        keys = {*(table.key for table in self.tables), name_key(ledger_ref(self.project, self.root))}
+        return name_key(table_ref(identifier, self.root)) in keys
 
     def manager_of(self, ref: TableRef) -> RuleSource | None:
         """Return the rule that manages a table which no file names, None if none does; nothing is looked for."""

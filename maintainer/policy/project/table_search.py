@@ -26,9 +26,9 @@ from maintainer.policy.selectors import Method, Selector, Term, in_path
 from maintainer.policy.table_names import (
     absolute_glob,
     absolute_path,
-    identity,
     is_glob,
     is_uri,
+    name_key,
     name_matches,
     name_parts,
     plain_name,
@@ -74,7 +74,7 @@ class SearchPlaces:
         """Tell whether a search would come to a table, by its name alone."""
         if not ref.is_path:
             return database_matches(database_of(ref), self.databases)
-        place = identity(ref)
+        place = name_key(ref)
         return any(place == root or place.startswith(root.rstrip("/") + "/") for root in map(_root_key, self.roots))
 
     def may_hold(self, glob: str) -> bool:
@@ -82,7 +82,7 @@ class SearchPlaces:
         if glob.startswith("*"):
             return True
         if "/" in glob:
-            fixed = identity(TableRef(_fixed_part(glob)))
+            fixed = name_key(TableRef(_fixed_part(glob)))
             keys = [_root_key(root).rstrip("/") for root in self.roots]
             return any(fixed.startswith(key) or key.startswith(fixed) for key in keys)
         database = glob.rpartition(".")[0]
@@ -92,7 +92,7 @@ class SearchPlaces:
 
 
 def _root_key(root: str) -> str:
-    return identity(TableRef(root))
+    return name_key(TableRef(root))
 
 
 def _fixed_part(glob: str) -> str:
@@ -135,7 +135,7 @@ class FoundTable:
 
     def is_one_of(self, identities: Iterable[str]) -> bool:
         """Tell whether a table file, or the ledger, is this table under any of its names."""
-        keys = {*(identity(name) for name in self.names), *self.aliases}
+        keys = {*(name_key(name) for name in self.names), *self.aliases}
         return not keys.isdisjoint(identities)
 
 
@@ -172,7 +172,7 @@ class TableSearch:
 
     def may_have(self, ref: TableRef) -> bool:
         """Tell whether a table was found, or may lie in a place that was not searched to its end."""
-        return any(table.is_one_of((identity(ref),)) for table in self.tables) or self.leaves_open(ref)
+        return any(table.is_one_of((name_key(ref),)) for table in self.tables) or self.leaves_open(ref)
 
     def leaves_open(self, ref: TableRef) -> bool:
         """Tell whether a table may lie in a place that was not searched to its end."""
@@ -306,7 +306,7 @@ class Meant:
                 return SearchPlaces((place.table.location,)).may_hold(glob)
             return glob.startswith("*") or "/" not in glob
         ref = table_ref(written, self.root)
-        if identity(ref) in self.known:
+        if name_key(ref) in self.known:
             return False
         if self.by_end and not written.startswith("/") and not is_uri(written):
             return True
@@ -315,7 +315,7 @@ class Meant:
     def _leaves_out(self, term: Term, place: TableRef) -> bool:
         if term.method is not Method.TABLE:
             return False
-        if identity(table_ref(term.value, self.root)) == identity(place):
+        if name_key(table_ref(term.value, self.root)) == name_key(place):
             return True
         below = f"{plain_name(place).rstrip('/')}/"
         return is_glob(term.value) and name_matches(below, [absolute_glob(term.value, self.root)])

@@ -27,7 +27,7 @@ from maintainer.policy.resolve.merge import (
 from maintainer.policy.resolve.policy_fields import field_key, policy_part
 from maintainer.policy.resolve.policy_settings import ClusterPolicy, PurgePolicy
 from maintainer.policy.resolve.resolved import BUILT_IN, WEEKDAYS, Origin, OriginsInFile, ResolvedPolicy, policy_digest
-from maintainer.policy.table_names import TableMatch, absolute_path, identity, name_matches, table_match, table_ref
+from maintainer.policy.table_names import TableMatch, absolute_path, name_key, name_matches, table_match, table_ref
 from maintainer.policy.yaml.yaml_document import Document
 
 
@@ -51,7 +51,7 @@ class TableSource(_Source):
     @property
     def key(self) -> str:
         """What is equal for two spellings of one table."""
-        return identity(self.ref)
+        return name_key(self.ref)
 
     def layer(self) -> Layer:
         """Return the file's settings. Not kept: they take more room than the file, and are read once."""

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from maintainer.delta.storage.file_identity import canonical
+from maintainer.delta.storage.file_identity import canonical_uri
 from maintainer.delta.storage.file_store import DeletedMany, StoredFile
 from maintainer.delta.storage.file_store import java_quote as quote
 from maintainer.delta.storage.hadoop_files import HadoopFiles, parse_statuses
@@ -280,7 +280,7 @@ def test_the_local_disk(tmp_path: Path) -> None:
     ],
 )
 def test_two_spellings_of_one_place(spelling: str, other: str) -> None:
-    assert canonical(spelling) == canonical(other)
+    assert canonical_uri(spelling) == canonical_uri(other)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.policy_project import load_project
 from maintainer.policy.project.table_search import Meant, TableProblem
 from maintainer.policy.selectors import parse_selector
-from maintainer.policy.table_names import identity, table_ref
+from maintainer.policy.table_names import name_key, table_ref
 from tests.support.policies.projects import write_project
 
 STORE, CATALOG = "s3://lake/bronze", "catalog"
@@ -30,7 +30,7 @@ def meant(root: Path, place: str, select: str = "", exclude: str = "") -> bool:
         parse_selector([select], project.root),
         parse_selector([exclude], project.root),
         rules=project.rules,
-        known=frozenset({identity(table_ref("s3://lake/bronze/known", project.root))}),
+        known=frozenset({name_key(table_ref("s3://lake/bronze/known", project.root))}),
         root=project.root,
     ).may_be_in(problem)
 
