@@ -11,7 +11,7 @@ from tests.support.stores.s3_projects import S3Project, ledger_rows, project_bes
 from tests.support.stores.s3_server import S3Server
 from tests.support.stores.sick_store import ALWAYS, Fault, FaultRule
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 COMMIT = f"{3:020}.json"
 """What a compaction of a table with three commits writes."""

@@ -30,7 +30,7 @@ from tests.support.stores.s3_projects import (
 from tests.support.stores.s3_server import S3Server
 from tests.support.stores.sick_store import Fault, FaultRule
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 POLICY = """\
 optimize: {lanes: [local], quietAfterUpdates: 0s}

@@ -20,7 +20,7 @@ from tests.support.stores.s3_projects import S3Project, ledger_rows, project_bes
 from tests.support.stores.s3_server import ACCESS_KEY, REGION, SECRET_KEY, S3Server
 from tests.support.stores.sick_store import Fault, FaultRule
 
-pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.timeout(900)]
 
 MANY = 10_000
 FILES_OF_A_REQUEST = 1_000

@@ -18,22 +18,18 @@ from tests.support.stores.cloud_projects import (
     rows_of,
 )
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.timeout(900)]
 
 RETENTION_SECONDS = 1
 VACUUM = f"retention: {RETENTION_SECONDS}s, allowShortRetention: true, allowLargeDelete: true"
 
 
-HDFS = pytest.param(hdfs_cloud, marks=pytest.mark.nightly, id="hdfs")
+HDFS = pytest.param(hdfs_cloud, id="hdfs")
 
 
 @pytest.fixture(
     scope="module",
-    params=[
-        pytest.param(azure_cloud, marks=pytest.mark.long, id="azure"),
-        pytest.param(google_cloud, marks=pytest.mark.long, id="google"),
-        HDFS,
-    ],
+    params=[pytest.param(azure_cloud, id="azure"), pytest.param(google_cloud, id="google"), HDFS],
 )
 def cloud(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
     start = request.param

@@ -30,7 +30,7 @@ from tests.support.stores.fetched_state import fetch_state, store_of
 from tests.support.stores.s3_projects import ENVIRONMENT, SETTINGS
 from tests.support.stores.s3_server import S3Server, s3_server
 
-pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 SECONDS = 500
 EVERY_DAY = "optimize: {every: 1d, when: {minSmallFiles: 2}}"

@@ -18,7 +18,7 @@ from tests.support.runs.machines import Machine
 from tests.support.stores.store_servers import AZURE_ACCOUNT, AZURE_KEY, azurite
 from tests.support.tables.builders import make_facts, make_files
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.nightly
 
 FACTS = make_facts(files=make_files(10))
 HOST = f"{AZURE_ACCOUNT}.dfs.core.windows.net"

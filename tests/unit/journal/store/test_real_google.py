@@ -20,7 +20,7 @@ from tests.support.runs.machines import Machine, now_ms
 from tests.support.stores.store_servers import GOOGLE_KEY, fake_gcs
 from tests.support.tables.builders import make_facts, make_files
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.nightly
 
 FACTS = make_facts(files=make_files(10))
 
