@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,28 @@ def test_this_delta_has_all_of_it(lease: SessionLease) -> None:
     assert calls.lacking(log_calls.KERNEL) == []
     assert calls.is_tested
     assert (calls.spark_version(), calls.delta_version()) == (version("pyspark"), version("delta-spark"))
+
+
+def test_of_workers_that_begin_at_once_one_looks_for_all_of_it(
+    lease: SessionLease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks, look = list[str](), DeltaJvm.self_test
+    together = threading.Barrier(3, timeout=60)
+
+    def noted(calls: DeltaJvm) -> None:
+        looks.append(threading.current_thread().name)
+        look(calls)
+
+    def work(name: str) -> None:
+        together.wait()
+        with engine.worker(name):
+            pass
+
+    monkeypatch.setattr(DeltaJvm, "self_test", noted)
+    engine = DeltaEngine(lease)
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(work, ("one", "two", "three")))
+    assert len(looks) == 1
 
 
 NOT_IN_DELTA_4_0 = {

@@ -262,6 +262,7 @@ class DeltaEngine:
         self._shared = SharedByWorkers(between_write_and_proof, executors, keeps_logs)
         self._stops: dict[str, threading.Event] = {}
         self._is_tested = False
+        self._testing = threading.Lock()
 
     @contextmanager
     def worker(self, name: str) -> Iterator[DeltaTableEngine]:
@@ -277,9 +278,10 @@ class DeltaEngine:
 
     def _tested(self, jvm: DeltaJvm) -> DeltaJvm:
         """Raises E633 where Delta or Spark lacks what is used here; one look is enough for all workers."""
-        if not self._is_tested:
-            jvm.self_test()
-            self._is_tested = True
+        with self._testing:  # the others wait for the first: 300 calls of py4j
+            if not self._is_tested:
+                jvm.self_test()
+                self._is_tested = True
         return jvm
 
     def _tested_later(self, unstarted: UnstartedSession) -> UnstartedSession:

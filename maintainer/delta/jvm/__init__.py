@@ -27,6 +27,7 @@ from maintainer.delta.jvm.sessions import (
     JavaObject,
     UnstartedSession,
     changed_settings,
+    java_class,
 )
 from maintainer.delta.jvm.storage_calls import TableFolder
 from maintainer.delta.jvm.transaction_calls import BORROWED
@@ -45,5 +46,6 @@ __all__ = [
     "UnstartedSession",
     "changed_settings",
     "is_tested_pair",
+    "java_class",
     "tested_pairs",
 ]

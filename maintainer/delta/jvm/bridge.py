@@ -24,7 +24,7 @@ class TaskCalls(Gateway):
         if not active:
             return 0, 0
         # As a string: each element of a Java array would be a call of its own.
-        known = self._jvm.java.util.Arrays.toString(tracker._jtracker.getJobIdsForGroup(group))
+        known = self._java("java.util.Arrays").toString(tracker._jtracker.getJobIdsForGroup(group))
         of_group = {int(number) for number in known.strip("[]").split(",") if number.strip()}
         done = total = 0
         for job_id in of_group.intersection(active):

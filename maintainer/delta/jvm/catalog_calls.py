@@ -8,7 +8,7 @@ from maintainer.delta.jvm.gateway import Gateway
 from maintainer.delta.jvm.sessions import JavaObject
 
 SESSION_CATALOG = "spark_catalog"
-_MULTIPART = "org.apache.spark.sql.connector.catalog.CatalogV2Implicits$.MODULE$"
+_MULTIPART = "org.apache.spark.sql.connector.catalog.CatalogV2Implicits$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class CatalogCalls(Gateway):
             if not session_catalog.tableExists(identifier):
                 return None
             return _session_entry(name, session_catalog.getTableMetadata(identifier))
-        identifier = self._java(_MULTIPART).MultipartIdentifierHelper(parts).asIdentifier()
+        identifier = self._scala_object(_MULTIPART).MultipartIdentifierHelper(parts).asIdentifier()
         if not catalog.tableExists(identifier):
             return None
         properties = catalog.loadTable(identifier).properties()

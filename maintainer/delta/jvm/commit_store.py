@@ -116,11 +116,11 @@ class CommitStoreCalls(Gateway):
         """Compile the class in memory, beside Delta's own classes wherever those were loaded from."""
         loader = self._module("storage.LogStore$").getClass().getClassLoader()
         try:
-            compiler = self._jvm.org.codehaus.janino.SimpleCompiler()
+            compiler = self._java("org.codehaus.janino.SimpleCompiler")()
             compiler.setParentClassLoader(loader)
             compiler.cook((resources.files(__package__) / _SOURCES[name]).read_text(encoding="utf-8"))
             constructors = compiler.getClassLoader().loadClass(name).getConstructors()
-            arguments = gateway.new_array(self._jvm.java.lang.Object, 1)
+            arguments = gateway.new_array(self._java("java.lang.Object"), 1)
             arguments[0] = self._session.sessionState().newHadoopConf()
             return constructors[0].newInstance(arguments)
         except Exception as error:

@@ -15,6 +15,7 @@ from maintainer.delta.jvm.sessions import (
     UnstartedSession,
     changed_settings,
     classic_sessions,
+    java_class,
 )
 from maintainer.engine.process_loss import is_engine_lost
 from maintainer.errors import EnvironmentUnfit
@@ -109,7 +110,6 @@ class Gateway:
         self._log_store: JavaObject | None = None
         self._kernel: tuple[JavaObject, JavaObject] | None = None
         self._add_file_list: JavaObject | None = None
-        # Each part of a class's name is a call of its own, so what is used for every table is looked up once.
         self._modules: dict[str, JavaObject] = {}
         self._arities: dict[tuple[str, str], int] = {}
 
@@ -123,7 +123,12 @@ class Gateway:
 
     @cached_property
     def _none(self) -> JavaObject:
-        return self._jvm.scala.Option.empty()
+        return self._java("scala.Option").empty()
+
+    @cached_property
+    def _set_active(self) -> JavaObject:
+        """What makes a session the active one of a thread, some dozen times a table; to look it up is a call, too."""
+        return classic_sessions(self._jvm).setActiveSession
 
     @property
     def _path(self) -> JavaObject:
@@ -208,20 +213,20 @@ class Gateway:
         return self._none if value is None else self._java("scala.Option").apply(value)
 
     def _module(self, name: str) -> JavaObject:
-        target = self._modules.get(name)
-        if target is None:
-            target = self._modules[name] = self._java(f"{DELTA}{name}.MODULE$")
-        return target
+        """One of Delta's objects by its name below Delta's package."""
+        return self._scala_object(f"{DELTA}{name}")
+
+    def _scala_object(self, name: str) -> JavaObject:
+        key = f"object {name}"
+        if key not in self._modules:
+            self._modules[key] = getattr(self._java(name), "MODULE$")
+        return self._modules[key]
 
     def _java(self, name: str) -> JavaObject:
-        """A Java class or package by its full name; py4j asks the JVM for each of its parts, 2 ms in all."""
-        target = self._modules.get(name)
-        if target is None:
-            target = self._jvm
-            for part in name.split("."):
-                target = getattr(target, part)
-            self._modules[name] = target
-        return target
+        """A Java class or package by its full name, asked for once and in one call: see ``java_class``."""
+        if name not in self._modules:
+            self._modules[name] = java_class(self._jvm, name)
+        return self._modules[name]
 
     def _in_delta(self, name: str) -> JavaObject:
         """A class of Delta by its name below its package."""
@@ -260,7 +265,7 @@ class Gateway:
         A session that is not started yet becomes the active one when it is.
         """
         if self._started is not None:
-            classic_sessions(self._jvm).setActiveSession(self._session)
+            self._set_active(self._session)
 
     @contextmanager
     def setting(self, key: str, value: str) -> Iterator[None]:
@@ -325,11 +330,11 @@ class Gateway:
 
     def delta_version(self) -> str:
         """The Delta version of the JARs on the class path."""
-        return str(getattr(getattr(self._jvm.io.delta, "package$"), "MODULE$").VERSION())
+        return str(self._scala_object("io.delta.package$").VERSION())
 
     def spark_version(self) -> str:
         """The version of the Spark on the class path."""
-        return str(self._java("org.apache.spark.package$.MODULE$").SPARK_VERSION())
+        return str(self._scala_object("org.apache.spark.package$").SPARK_VERSION())
 
     @property
     def is_tested(self) -> bool:

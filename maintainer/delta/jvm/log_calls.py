@@ -258,12 +258,12 @@ class KernelCalls(Gateway):
     def _kernel_engine(self, folder: TableFolder) -> tuple[JavaObject, JavaObject]:
         """Kernel's engine on the session's configuration, and the Java function from a row to its JSON."""
         if self._kernel is None:
-            engine = self._jvm.io.delta.kernel.defaults.engine.DefaultEngine.create(folder.conf)
+            engine = self._java("io.delta.kernel.defaults.engine.DefaultEngine").create(folder.conf)
             self._kernel = (engine, self._row_to_json())
         return self._kernel
 
     def _row_to_json(self) -> JavaObject:
-        invoke = self._jvm.java.lang.invoke
+        invoke = self._java("java.lang.invoke")
         shape = invoke.MethodType.methodType(self._class("java.lang.String"), self._class("io.delta.kernel.data.Row"))
         owner = self._class("io.delta.kernel.defaults.internal.json.JsonUtils")
         method = invoke.MethodHandles.publicLookup().findStatic(owner, "rowToJson", shape)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from maintainer.delta.jvm.gateway import Gateway, required
-from maintainer.delta.jvm.sessions import JavaObject, UnstartedSession
+from maintainer.delta.jvm.sessions import JavaObject, UnstartedSession, java_class
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +43,7 @@ class ParquetCalls(Gateway):
             without: Columns to leave out.
             codec: Compress all pages anew with it, in Spark's words; None keeps them as they are.
         """
-        rewrite = self._jvm.org.apache.parquet.hadoop.rewrite
+        rewrite = self._java("org.apache.parquet.hadoop.rewrite")
         inputs = self._array_list()
         for uri in sources:
             inputs.add(self.path(uri))
@@ -54,7 +54,7 @@ class ParquetCalls(Gateway):
                 names.add(name)
             options = options.prune(names)
         if codec is not None:
-            names_of_codecs = self._jvm.org.apache.parquet.hadoop.metadata.CompressionCodecName
+            names_of_codecs = self._java("org.apache.parquet.hadoop.metadata.CompressionCodecName")
             options = options.transform(names_of_codecs.fromConf(codec.upper()))
         rewriter = rewrite.ParquetRewriter(options.build())
         try:
@@ -94,7 +94,7 @@ def _calls_here() -> tuple[ParquetCalls, JavaObject]:
         enable_auth=True,
     )
     jvm = gateway.jvm
-    conf = jvm.org.apache.hadoop.conf.Configuration()
+    conf = java_class(jvm, "org.apache.hadoop.conf.Configuration")()
     return ParquetCalls(UnstartedSession(lambda: jvm, _no_session, lambda: conf, False, {})), conf
 
 

@@ -88,7 +88,15 @@ def _set(spark: SparkSession, values: Mapping[str, str | None]) -> None:
 
 def classic_sessions(jvm: JavaObject) -> JavaObject:
     """Java's companion of classic sessions, which knows the active one."""
-    return jvm.org.apache.spark.sql.classic.SparkSession
+    return java_class(jvm, "org.apache.spark.sql.classic.SparkSession")
+
+
+def java_class(jvm: JavaObject, name: str) -> JavaObject:
+    """A Java class or package by its full name, in one call.
+
+    Part by part (``jvm.org.apache...``) py4j has the JVM search all JARs for a class of each part's name, in vain.
+    """
+    return getattr(jvm, name)
 
 
 @dataclass(frozen=True, slots=True)

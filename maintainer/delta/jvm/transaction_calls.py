@@ -136,8 +136,8 @@ class TransactionCalls(CommitStoreCalls):
 
     def observe(self, frame: DataFrame, aggregates: Iterable[str]) -> tuple[DataFrame, JavaObject]:
         """The same frame with whole-number aggregates that Spark makes while its rows pass by; see ``observed``."""
-        observation = self._jvm.org.apache.spark.sql.Observation()
-        expr = self._jvm.org.apache.spark.sql.functions.expr
+        observation = self._java("org.apache.spark.sql.Observation")()
+        expr = self._java("org.apache.spark.sql.functions").expr
         first, *others = [getattr(expr(text), "as")(f"a{place}") for place, text in enumerate(aggregates)]
         return self._frame(self._dataset(frame).observe(observation, first, self.seq(others))), observation
 
@@ -186,7 +186,7 @@ class TransactionCalls(CommitStoreCalls):
 
     def append_operation(self) -> JavaObject:
         """The operation of an append by a data frame."""
-        mode = self._jvm.org.apache.spark.sql.SaveMode.Append
+        mode = self._java("org.apache.spark.sql.SaveMode").Append
         num_options = self.arity(REQUIRED, "DeltaOperations$Write", "<init>") - 1
         return self._in_delta("DeltaOperations$Write")(mode, *[self._none] * num_options)
 
@@ -200,7 +200,7 @@ class TransactionCalls(CommitStoreCalls):
         """The Java function from an AddFile to its RemoveFile."""
         gateway: JavaObject = self.spark.sparkContext._gateway
         kinds = gateway.new_array(self._java("java.lang.Class"), 2)
-        kinds[0], kinds[1] = self._java("java.lang.Long.TYPE"), self._java("java.lang.Boolean.TYPE")
+        kinds[0], kinds[1] = self._java("java.lang.Long").TYPE, self._java("java.lang.Boolean").TYPE
         method = self._class(f"{DELTA}actions.AddFile").getMethod("removeWithTimestamp", kinds)
         arguments = gateway.new_array(self._java("java.lang.Object"), 2)
         arguments[0], arguments[1] = timestamp_ms, False
@@ -252,11 +252,10 @@ class TransactionCalls(CommitStoreCalls):
     def register_metrics(self, txn: JavaObject, values: Mapping[str, int]) -> None:
         """Register the operation's metrics so that they land in the table's history."""
         context = self.spark.sparkContext._jsc.sc()
-        # Each part of a class's name is a call of its own.
-        registry = self._java("org.apache.spark.sql.execution.metric.SQLMetrics")
+        create = self._java("org.apache.spark.sql.execution.metric.SQLMetrics").createMetric
         metrics = {}
         for name, value in values.items():
-            metric = registry.createMetric(context, name)
+            metric = create(context, name)
             metric.set(value)
             metrics[name] = metric
         txn.registerSQLMetrics(self._session, self.string_map(metrics))

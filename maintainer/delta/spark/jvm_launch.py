@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from maintainer.delta.jvm import JavaObject
+from maintainer.delta.jvm import JavaObject, java_class
 from maintainer.delta.spark import engine_log
 from maintainer.delta.spark.java_home import Java
 from maintainer.engine.side_call import side_call
@@ -124,10 +124,10 @@ class EmbeddedJvm:
     def hadoop_conf(self) -> JavaObject:
         """Make the Hadoop configuration that the session will have, as Spark makes it from its settings."""
         jvm = self.gateway.jvm
-        spark_conf = jvm.org.apache.spark.SparkConf(False)
+        spark_conf = java_class(jvm, "org.apache.spark.SparkConf")(False)
         for key, value in self.conf.items():
             spark_conf.set(key, value)
-        return jvm.org.apache.spark.deploy.SparkHadoopUtil.get().newConfiguration(spark_conf)
+        return java_class(jvm, "org.apache.spark.deploy.SparkHadoopUtil").get().newConfiguration(spark_conf)
 
     def end(self) -> None:
         """Close the gateway and wait for the JVM to end, so that pyspark starts a new one for the next session.

@@ -50,23 +50,25 @@ LEAST_FAULTS = 30
 EVOLVED = "column mapping"
 """The shape whose files do not all have the table's columns of today."""
 
-IN_EVERY_RUN = ("plain",)
 UNREADABLE = {"a file is gone from storage": TableError, "a file is cut off, with its size": CommitNotLanded}
 """What nobody miswrote and cannot be proven all the same: nothing is committed, and nobody is accused."""
 
-shapes = pytest.mark.parametrize(
-    ("shape", "lane"),
-    [
-        pytest.param(
-            shape,
-            lane,
-            id=f"{shape.name.replace(' ', '-')}-{lane}",
-            marks=() if shape.name in IN_EVERY_RUN else pytest.mark.long,
-        )
-        for shape in SHAPES
-        for lane in Lane
-    ],
-)
+
+def shapes(*in_every_run: str) -> pytest.MarkDecorator:
+    """Each kind of table in each lane; ``make test`` has those that are named."""
+    return pytest.mark.parametrize(
+        ("shape", "lane"),
+        [
+            pytest.param(
+                shape,
+                lane,
+                id=f"{shape.name.replace(' ', '-')}-{lane}",
+                marks=pytest.mark.every_run if shape.name in in_every_run else (),
+            )
+            for shape in SHAPES
+            for lane in Lane
+        ],
+    )
 
 
 def _written(spark: SparkSession, engine: DeltaTableEngine, shape: Shape, lane: Lane, path: Path) -> RewriteJob:
@@ -120,7 +122,8 @@ FAULTS: dict[str, Plant] = {
 }
 
 
-@shapes
+@pytest.mark.sampled(10)
+@shapes("plain")
 def test_every_forged_rewrite_is_caught(
     spark: SparkSession, lease: SessionLease, lake: Path, shape: Shape, lane: Lane
 ) -> None:
@@ -144,8 +147,8 @@ def test_every_forged_rewrite_is_caught(
         assert all((path / file.path).exists() for file in job.written if "%" not in file.path)
 
 
-@pytest.mark.long
-@shapes
+@pytest.mark.sampled(6)
+@shapes()
 def test_no_clean_rewrite_is_refused(
     spark: SparkSession, lease: SessionLease, lake: Path, shape: Shape, lane: Lane
 ) -> None:
@@ -162,7 +165,7 @@ def test_no_clean_rewrite_is_refused(
         assert [f"{name}: {error!r} {error.found}" for name, error in refused.items() if error is not None] == []
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_commit_that_removes_something_else_is_caught(spark: SparkSession, lease: SessionLease, lake: Path) -> None:
     path = lake / "t"
     with DeltaEngine(lease).worker("removes") as engine:

@@ -7,6 +7,7 @@ the Delta that the product fetches. A call that is not on the list would be foun
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -180,3 +181,14 @@ def test_what_is_private_in_pyspark_is_on_the_list() -> None:
     }
     listed = {name.partition(":")[2] for name in PYSPARK}
     assert used - CLASSES == listed
+
+
+def test_no_class_is_asked_for_part_by_part() -> None:
+    """``jvm.org.apache...`` has the JVM search all JARs for `org`, `org.apache` and so on: 100 searches a table."""
+    package = FOLDER.parents[1]
+    asked = {
+        f"{path.relative_to(package)}: {found}"
+        for path in package.rglob("*.py")
+        for found in re.findall(r"jvm\.(?:com|io|java|org|scala)\.\w+", path.read_text(encoding="utf-8"))
+    }
+    assert asked == {"delta/jvm/sessions.py: jvm.org.apache"}, "see `java_class`"
