@@ -35,6 +35,7 @@ from tests.support.product import (
     VacuumStep,
     audit,
 )
+from tests.support.tables.delta_tables import actions_of as log_of
 from tests.support.tables.delta_tables import (
     bytes_of,
     compaction,
@@ -44,7 +45,7 @@ from tests.support.tables.delta_tables import (
     stamp,
     zorder,
 )
-from tests.support.writers.writers import build, engine_of, log_of
+from tests.support.writers.writers import build, engine_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.product import DeltaEngine, DeltaTableEngine, SessionLease, TableRef
-from tests.support.runs.rewrites import actions_of, partition_values, rewrite
-from tests.support.tables.delta_tables import forget_logs, second_engine_rows, spark_rows
+from tests.support.runs.rewrites import partition_values, rewrite
+from tests.support.tables.delta_tables import actions_of, forget_logs, second_engine_rows, spark_rows
 from tests.support.tables.feature_tables import TABLES
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from tests.support.stores.http_relay import HttpAnswer, HttpRelay, HttpRequest, RelayedRequests
 
 
 @dataclass
@@ -23,43 +24,25 @@ class Receiver:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def answer(self) -> int:
-        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+    def answer(self, request: HttpRequest) -> HttpAnswer:
+        self.posts.append((request.target, dict(request.headers), request.body))
+        if self.hold is not None:
+            self.hold.wait(30)
+        status = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        headers = (("Location", self.redirect_to),) if 300 <= status < 400 else ()
+        return HttpAnswer(status, "as a test says", headers, 0, b"")
 
 
 @contextmanager
 def http_receiver(answers: Sequence[int] = (200,), hold: threading.Event | None = None) -> Iterator[Receiver]:
     """Serve on a port that the system chooses; with ``hold`` no answer is given before it is set."""
     receiver = Receiver(list(answers), hold=hold)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            receiver.posts.append((self.path, dict(self.headers.items()), body))
-            if receiver.hold is not None:
-                receiver.hold.wait(30)
-            status = receiver.answer()
-            self.send_response(status)
-            if 300 <= status < 400:
-                self.send_header("Location", receiver.redirect_to)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        do_GET = do_POST
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing on stderr."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    receiver.port = server.server_address[1]
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
+    handler = type("Received", (RelayedRequests,), {"answer": lambda _, request: receiver.answer(request)})
+    server = HttpRelay(0, handler)
+    receiver.port = server.server_port
     try:
         yield receiver
     finally:
         if hold is not None:
             hold.set()
-        server.shutdown()
-        server.server_close()
-        thread.join(10)
+        server.close()

@@ -17,7 +17,9 @@ from urllib.parse import unquote
 
 import pytest
 
+from tests.integration.conflicts import vector_writer
 from tests.integration.conflicts.test_hot_table import apply_once
+from tests.integration.conflicts.vector_writer import commits, live_adds, vector_file
 from tests.support.product import (
     Batch,
     CommitConflict,
@@ -38,10 +40,8 @@ from tests.support.product import (
     TableStatus,
     Verdict,
 )
-from tests.support.runs.rewrites import actions_of, in_lane
-from tests.support.tables.delta_tables import GIB, compaction, files_on_disk, stamp, zorder
-from tests.support.writers import vector_writer
-from tests.support.writers.vector_writer import commits, live_adds, vector_file
+from tests.support.runs.rewrites import in_lane
+from tests.support.tables.delta_tables import GIB, actions_of, compaction, files_on_disk, stamp, zorder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

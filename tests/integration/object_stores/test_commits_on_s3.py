@@ -12,7 +12,7 @@ import pytest
 from pyarrow.fs import FileSystem
 
 from tests.support.product import check_versions, connector_settings, ensure_jars, inspect_java
-from tests.support.stores.fetched_state import store_of
+from tests.support.stores.s3_projects import store_of
 from tests.support.stores.s3_server import S3Server, s3_server, spark_keys
 from tests.support.stores.sick_store import ALWAYS, Fault, FaultRule
 

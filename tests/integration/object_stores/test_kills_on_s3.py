@@ -18,12 +18,12 @@ from tests.support.faults.blows import Blow, victim
 from tests.support.faults.held_apply import POINTS
 from tests.support.runs.command_host import CommandHost
 from tests.support.stores.connector_jars import folder_with_connector
-from tests.support.stores.fetched_state import store_of
 from tests.support.stores.s3_projects import (
     ENVIRONMENT,
     S3Project,
     ledger_rows,
     project_beside,
+    store_of,
     two_minutes_later,
     uri,
 )

@@ -15,8 +15,7 @@ from obstore.store import S3Store
 from pyarrow.fs import FileSelector
 
 from tests.support.runs.command_host import CommandHost
-from tests.support.stores.fetched_state import store_of
-from tests.support.stores.s3_projects import S3Project, ledger_rows, project_beside, uri
+from tests.support.stores.s3_projects import S3Project, ledger_rows, project_beside, store_of, uri
 from tests.support.stores.s3_server import ACCESS_KEY, REGION, SECRET_KEY, S3Server
 from tests.support.stores.sick_store import Fault, FaultRule
 

@@ -13,8 +13,7 @@ import pytest
 from pyarrow.fs import FileSelector, FileSystem
 
 from tests.support.runs.command_host import CommandHost
-from tests.support.stores.fetched_state import store_of
-from tests.support.stores.s3_projects import S3Project, project_beside
+from tests.support.stores.s3_projects import S3Project, project_beside, store_of
 from tests.support.stores.s3_server import S3Server
 from tests.support.stores.sick_store import Fault
 from tests.support.stores.store_rewrites import CHECKED, COMMITTED, INTENT

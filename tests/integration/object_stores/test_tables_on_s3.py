@@ -12,8 +12,7 @@ import pytest
 from pyarrow.fs import FileSelector
 
 from tests.support.product import check_versions, ensure_jars, inspect_java, store_settings
-from tests.support.stores.fetched_state import store_of
-from tests.support.stores.s3_projects import S3Project, make_project, uri
+from tests.support.stores.s3_projects import S3Project, make_project, store_of, uri
 from tests.support.stores.s3_server import S3Server, s3_server
 from tests.support.stores.sick_store import ALWAYS, Fault, FaultRule
 

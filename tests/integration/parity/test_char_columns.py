@@ -31,8 +31,8 @@ from tests.support.product import (
     proof_parts,
     spark_lane,
 )
-from tests.support.runs.rewrites import REWRITES, actions_of, in_lane
-from tests.support.tables.delta_tables import forget_logs, no_intent, stamp
+from tests.support.runs.rewrites import REWRITES, in_lane
+from tests.support.tables.delta_tables import actions_of, forget_logs, no_intent, stamp
 from tests.support.tables.feature_tables import FeatureTable
 
 if TYPE_CHECKING:

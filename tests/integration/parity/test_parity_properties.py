@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.product import DeltaEngine, SessionLease
-from tests.support.runs.app_runs import commit_actions, newest_version
+from tests.support.runs.app_runs import newest_version
+from tests.support.tables.delta_tables import actions_of as commit_actions
 from tests.support.tables.parity_lake import Applied, Case, run_cases, table_of
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.product import DeletionVectorStats, DeltaEngine, RewriteJob, SessionLease, table_engine, write_bins
-from tests.support.runs.app_runs import Applied, applied, commit_actions, commit_info, newest_version, planned
+from tests.support.runs.app_runs import Applied, applied, commit_info, newest_version, planned
+from tests.support.tables.delta_tables import actions_of as commit_actions
 from tests.support.tables.delta_tables import age, spark_rows
 from tests.support.tables.parity_lake import live_files
 

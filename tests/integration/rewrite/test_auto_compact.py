@@ -25,7 +25,8 @@ from tests.support.product import (
     table_engine,
     write_bins,
 )
-from tests.support.runs.app_runs import commit_actions, commit_info, newest_version
+from tests.support.runs.app_runs import commit_info, newest_version
+from tests.support.tables.delta_tables import actions_of as commit_actions
 from tests.support.tables.delta_tables import files_on_disk, second_engine_rows
 
 if TYPE_CHECKING:

@@ -25,8 +25,9 @@ from tests.support.product import (
     run,
     unsupported_features,
 )
-from tests.support.runs.rewrites import LANES, actions_of, partition_values, rewrite
+from tests.support.runs.rewrites import LANES, partition_values, rewrite
 from tests.support.tables.delta_tables import (
+    actions_of,
     bytes_of,
     forget_logs,
     second_engine_rows,

@@ -26,8 +26,7 @@ from deltalake import DeltaTable, write_deltalake
 from tests.support.checker.contradictions import assert_truth
 from tests.support.policies.projects import write_project
 from tests.support.product import LEASE_SECONDS, jar_folder
-from tests.support.stores.fetched_state import fetch_state, store_of
-from tests.support.stores.s3_projects import ENVIRONMENT, SETTINGS
+from tests.support.stores.s3_projects import ENVIRONMENT, SETTINGS, fetch_state, store_of
 from tests.support.stores.s3_server import S3Server, s3_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.timeout(1800)]

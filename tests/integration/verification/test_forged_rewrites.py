@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.integration.verification.forged_actions import ACTION_FAULTS, HARMLESS, STATS_FAULTS, in_stats
+from tests.integration.verification.forged_rows import ROW_FAULTS, Forgery, Plant, forge, in_rows
+from tests.integration.verification.forged_tables import SHAPES, Shape
 from tests.support.product import (
     Batch,
     CommitNotLanded,
@@ -36,9 +39,6 @@ from tests.support.product import (
     write_bins,
 )
 from tests.support.tables.delta_tables import compaction, zorder
-from tests.support.tables.forged_tables import SHAPES, Shape
-from tests.support.writers.forged_actions import ACTION_FAULTS, HARMLESS, STATS_FAULTS, in_stats
-from tests.support.writers.forged_rows import ROW_FAULTS, Forgery, Plant, forge, in_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -32,8 +32,8 @@ from tests.support.product import (
     Verdict,
     rewrite_commit,
 )
-from tests.support.runs.rewrites import actions_of, in_lane
-from tests.support.tables.delta_tables import compaction, forge_commit, forget_logs, no_intent, stamp
+from tests.support.runs.rewrites import in_lane
+from tests.support.tables.delta_tables import actions_of, compaction, forge_commit, forget_logs, no_intent, stamp
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,7 +16,7 @@ import deltalake
 import pytest
 
 from tests.support.product import Leases, run
-from tests.support.runs.rewrites import actions_of
+from tests.support.tables.delta_tables import actions_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,9 +19,8 @@ from tests.support.product import (
     ZOrderPolicy,
 )
 from tests.support.runs.delta_runs import Maintenance
-from tests.support.runs.rewrites import actions_of
 from tests.support.tables.builders import make_optimize
-from tests.support.tables.delta_tables import second_engine_rows, spark_rows
+from tests.support.tables.delta_tables import actions_of, second_engine_rows, spark_rows
 from tests.support.tables.feature_tables import TABLES
 
 if TYPE_CHECKING:

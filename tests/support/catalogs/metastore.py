@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import socket
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyspark
 
-START_SECONDS = 90.0
+from tests.support.stores.store_servers import free_port, running
+
 OPENED = ("java.lang", "java.net", "java.util", "java.util.concurrent")
 SERVER = "org.apache.hadoop.hive.metastore.HiveMetaStore"
 
@@ -19,9 +17,7 @@ SERVER = "org.apache.hadoop.hive.metastore.HiveMetaStore"
 @contextlib.contextmanager
 def metastore(folder: Path) -> Iterator[str]:
     """Run a metastore within the block; gives its address as Hive's clients take it."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     settings = {
         "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder}/metastore;create=true",
         "datanucleus.schema.autoCreateAll": "true",
@@ -34,20 +30,5 @@ def metastore(folder: Path) -> Iterator[str]:
     command = ["java", *opened, *options, "-cp", f"{Path(pyspark.__file__).parent}/jars/*", SERVER, "-p", str(port)]
     command += [part for key, value in settings.items() for part in ("--hiveconf", f"{key}={value}")]
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "metastore.log").open("wb") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=folder)
-        try:
-            _wait_until_there(port, server)
-            yield f"thrift://127.0.0.1:{port}"
-        finally:
-            server.terminate()
-            server.wait(30)
-
-
-def _wait_until_there(port: int, server: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline and server.poll() is None:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-            return
-        time.sleep(0.2)
-    raise AssertionError(f"no metastore: exit code {server.poll()}")
+    with (folder / "metastore.log").open("wb") as log, running(command, port, output=log):
+        yield f"thrift://127.0.0.1:{port}"

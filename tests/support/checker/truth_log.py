@@ -6,6 +6,7 @@ says `LogUnreadable` about the rest.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import uuid
@@ -17,8 +18,10 @@ from typing import Any
 from urllib.parse import unquote
 
 LOG = "_delta_log"
-_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-_Z85_VALUES = {sign: value for value, sign in enumerate(_Z85)}
+_Z85 = str.maketrans(  # to the signs of RFC 1924, which Python decodes
+    "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#",
+    "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~",
+)
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.[0-9a-f-]{36})?\.(parquet|json)")
 _UUID_SIGNS = 20
 
@@ -146,7 +149,7 @@ def vector_file(root: Path, vector: Mapping[str, Any]) -> Path | None:
     match vector["storageType"]:
         case "u":
             folder, encoded = text[:-_UUID_SIGNS], text[-_UUID_SIGNS:]
-            return root / folder / f"deletion_vector_{uuid.UUID(bytes=_z85(encoded))}.bin"
+            return root / folder / f"deletion_vector_{uuid.UUID(bytes=base64.b85decode(encoded.translate(_Z85)))}.bin"
         case "p":
             return local_file(root, text)
         case _:
@@ -303,16 +306,6 @@ def _plain(action: dict[str, Any]) -> dict[str, Any]:
         name: dict(value) if name in ("partitionValues", "tags", "configuration") and value is not None else value
         for name, value in action.items()
     }
-
-
-def _z85(text: str) -> bytes:
-    value = b""
-    for start in range(0, len(text), 5):
-        number = 0
-        for sign in text[start : start + 5]:
-            number = number * 85 + _Z85_VALUES[sign]
-        value += number.to_bytes(4, "big")
-    return value
 
 
 def removes_a_request(commit: LogCommit) -> bool:

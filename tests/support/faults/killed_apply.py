@@ -14,6 +14,7 @@ from maintainer.delta.engine.ledger_table import LedgerTable
 from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.journal.journal import Journal
 from maintainer.model.run.run_events import Intent, Result, RunEvent
+from tests.support.faults.held_apply import before
 
 DELETIONS = 49
 
@@ -26,17 +27,11 @@ def die(*_: object, **__: object) -> NoReturn:
 
 def die_in_result(kind: str, number: int) -> None:
     """Die when the number-th result of a kind is about to be recorded: the commit has landed."""
-    results: list[str] = []
-    real: Callable[..., None] = Journal.record
 
-    def record(journal: Journal, event: RunEvent) -> None:
-        if isinstance(event, Result):
-            results.append(event.kind)
-            if results.count(kind) == number:
-                die()
-        real(journal, event)
+    def is_meant(_: Journal, event: RunEvent) -> bool:
+        return isinstance(event, Result) and event.kind == kind
 
-    setattr(Journal, "record", record)  # noqa: B010 (a method, replaced in this process alone)
+    before(Journal, "record", die, at_call=number, when=is_meant)
 
 
 def die_after(owner: Any, name: str, calls: int, of: type | None = None) -> None:

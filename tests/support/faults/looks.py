@@ -20,7 +20,7 @@ from maintainer.engine.session_options import SessionOptions
 from maintainer.errors import MaintainerError
 from maintainer.model.table.table_facts import TableRef
 from tests.support.tables.delta_tables import compaction, no_intent, stamp
-from tests.support.tables.sick_tables import commit, make_table
+from tests.support.tables.sick_tables import ask_for_features, make_table
 
 CLOSED = {"closed table": ("t", 0o000), "closed parent": (".", 0o000), "closed log": ("t/_delta_log", 0o000),
           "log of names": ("t/_delta_log", 0o444)}  # fmt: skip
@@ -50,15 +50,8 @@ def closed(folder: Path, mode: int) -> Iterator[None]:
 
 
 def of_catalog(path: Path, features: list[str]) -> None:
-    """Make a table one that its catalog manages."""
-    lines = [json.loads(line) for line in commit(path, 0).read_text().splitlines()]
-    for line in lines:
-        if "protocol" in line:
-            line["protocol"] = {
-                "minReaderVersion": 3, "minWriterVersion": 7,
-                "readerFeatures": features, "writerFeatures": [*features, "inCommitTimestamp"],
-            }  # fmt: skip
-    commit(path, 0).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    """Make it a table whose commits its catalog manages."""
+    ask_for_features(path, features, [*features, "inCommitTimestamp"])
 
 
 def said(look: Callable[[], object]) -> list[str]:

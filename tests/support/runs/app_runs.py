@@ -5,7 +5,6 @@ What is looked at afterwards is read from the table's log as plain JSON, which s
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from maintainer.engine.protocols import Engine
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, TableOutcome
 from tests.support.policies.projects import write_project
+from tests.support.tables.delta_tables import actions_of
 
 CHEAP_CHECKS = "defaults: {verify: {rowCount: off, content: off, files: false}, optimize: {quietAfterUpdates: 0s}}\n"
 """The proof before each commit stays; what is looked at after it, these tests look at themselves. Tables were made a
@@ -64,15 +64,9 @@ def applied(engine: Engine, root: Path, policy: str) -> Applied:
         return Applied(plan, apply_plan(project, engine, plan, journal, None, RunSpec()))
 
 
-def commit_actions(table: Path, version: int) -> list[dict[str, Any]]:
-    """The actions of one commit of a table's log."""
-    lines = (table / "_delta_log" / f"{version:020d}.json").read_text().splitlines()
-    return [json.loads(line) for line in lines]
-
-
 def commit_info(table: Path, version: int) -> dict[str, Any]:
     """The ``commitInfo`` of one commit."""
-    (info,) = (action["commitInfo"] for action in commit_actions(table, version) if "commitInfo" in action)
+    (info,) = (action["commitInfo"] for action in actions_of(table, version) if "commitInfo" in action)
     return dict(info)
 
 

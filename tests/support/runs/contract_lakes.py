@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import unquote
 
 import deltalake
@@ -26,65 +25,9 @@ from tests.support.tables.delta_tables import bytes_of
 from tests.support.writers.writers import Fault
 
 
-class ContractTable(Protocol):
-    """A table with a column ``id`` and a file for each tuple of rows, seen and changed by others than the engine."""
-
-    @property
-    def ref(self) -> TableRef:
-        """What the engine is asked by."""
-        ...
-
-    def append(self, *rows: int) -> None:
-        """Add one file."""
-        ...
-
-    def delete(self, row: int) -> None:
-        """Delete a row: its file is replaced by one without it."""
-        ...
-
-    def create_again(self) -> None:
-        """Drop the table and create one with the same rows in its place."""
-        ...
-
-    def restore(self, version: int) -> None:
-        """Make an old version the newest one again."""
-        ...
-
-    def lose(self, path: str) -> None:
-        """Take a file from storage behind the log's back."""
-        ...
-
-    def rows(self) -> list[int]:
-        """The rows, sorted."""
-        ...
-
-    def state(self) -> object:
-        """Log and storage, to show that nothing was changed."""
-        ...
-
-
-class ContractLake(Protocol):
-    """Tables and the engine that works on them. ``proves_first``: before it commits, and not afterwards."""
-
-    proves_first: bool
-
-    @property
-    def engine(self) -> TableEngine:
-        """A worker."""
-        ...
-
-    def table(self, *files: tuple[int, ...]) -> ContractTable:
-        """Make a table in two commits or more; its last file is of the last one."""
-        ...
-
-    def losing_a_row(self, table: ContractTable) -> AbstractContextManager[TableEngine]:
-        """A worker that loses a row of the table when it writes, and does not know it."""
-        ...
-
-
 @dataclass
 class MemoryTable:
-    """A table of the lake in memory."""
+    """A table of the lake in memory, with a column ``id`` and a file for each tuple of rows."""
 
     lake: FakeLake
     table: FakeTable
@@ -121,7 +64,7 @@ class MemoryTable:
 
 
 class MemoryLake:
-    """The engine in memory."""
+    """The engine in memory. ``proves_first``: before it commits, and not afterwards."""
 
     proves_first = True
 
@@ -134,6 +77,8 @@ class MemoryLake:
 
     @contextmanager
     def losing_a_row(self, table: ContractTable) -> Iterator[TableEngine]:
+        """A worker that loses a row of the table when it writes, and does not know it."""
+
         def lose(at: Station) -> None:
             assert at.rows is not None
             at.rows.pop()
@@ -213,3 +158,7 @@ def _lose_a_row(file: Path) -> None:
     pq.write_table(rows.slice(1), file)
     for checksum in file.parent.glob(f".{file.name}.crc"):
         checksum.unlink()
+
+
+ContractTable = MemoryTable | DeltaRsTable
+ContractLake = MemoryLake | DeltaLake

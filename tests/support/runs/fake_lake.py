@@ -97,17 +97,14 @@ class FakeLake:
 
     @property
     def places(self) -> TablePlaces:
-        """See ``Engine``."""
         return StoragePlaces()
 
     @property
     def deletes(self) -> bool:
-        """See ``Engine``."""
         return True
 
     @contextmanager
     def worker(self, name: str) -> Iterator[TableEngine]:
-        """See ``Engine``."""
         if self.worker_error is not None:
             raise self.worker_error
         self.workers.append(name)
@@ -115,7 +112,6 @@ class FakeLake:
         yield FakeWorker(self, name)
 
     def cancel(self, name: str) -> None:
-        """See ``Engine``."""
         self.cancelled.append(name)
         self.cancel_events[name].set()
 

@@ -39,12 +39,6 @@ def _purge(facts: TableFacts) -> tuple[RewriteStep, Batch]:
     return PurgeStep((batch,), GIB, 2, ()), batch
 
 
-def actions_of(path: Path, version: int) -> list[dict[str, Any]]:
-    """The actions of one commit, as the log has them."""
-    text = (path / "_delta_log" / f"{version:020d}.json").read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines()]
-
-
 def partition_values(actions: list[dict[str, Any]], kind: str) -> set[str]:
     """The partition values of adds or removes, letter for letter; Delta leaves nulls out of removes."""
     values = [action[kind]["partitionValues"] for action in actions if kind in action]

@@ -31,10 +31,7 @@ def orders() -> TablePlan:
         steps=(
             SetPropertiesStep(
                 before=(("delta.autoOptimize.autoCompact", "false"), ("delta.logRetentionDuration", None)),
-                after=(
-                    ("delta.autoOptimize.autoCompact", "true"),
-                    ("delta.logRetentionDuration", "interval 30 days"),
-                ),
+                after=(("delta.autoOptimize.autoCompact", "true"), ("delta.logRetentionDuration", "interval 30 days")),
                 reasons=(
                     Reason(
                         ReasonCode.PROPERTY_DRIFT,
@@ -50,13 +47,7 @@ def orders() -> TablePlan:
                 ),
                 max_file_size_bytes=256 * MIB,
                 max_threads=8,
-                reasons=(
-                    Reason(
-                        ReasonCode.SMALL_FILES,
-                        "9 files under 64 MiB",
-                        "policies/sales/orders.yml:9",
-                    ),
-                ),
+                reasons=(Reason(ReasonCode.SMALL_FILES, "9 files under 64 MiB", "policies/sales/orders.yml:9"),),
             ),
             VacuumStep(
                 files=(
@@ -139,13 +130,7 @@ def leads() -> TablePlan:
         policy_file="policies/crm/leads.yml",
         policy_digest="sha256:c",
         observed=observed(3, 4000, 812 * GIB, "3bfe"),
-        blocked=(
-            Reason(
-                ReasonCode.OVER_LIMIT,
-                "would rewrite 812 GiB, limits.maxBytes is 500 GiB",
-                LEADS_LINE,
-            ),
-        ),
+        blocked=(Reason(ReasonCode.OVER_LIMIT, "would rewrite 812 GiB, limits.maxBytes is 500 GiB", LEADS_LINE),),
     )
 
 

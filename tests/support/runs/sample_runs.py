@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, time
-
-from maintainer.model.plan.plan import ContentCheck, Problem, RowCountCheck
+from maintainer.model.plan.plan import Problem
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import (
@@ -20,23 +18,7 @@ from maintainer.model.run.progress import (
 )
 from maintainer.model.run.receipts import CommitReceipt, Fingerprint, Proof, VacuumReceipt, Verdict
 from maintainer.model.table.table_facts import TableRef
-from maintainer.policy.predicate.partition_predicate import parse_predicate
-from maintainer.policy.resolve.resolved import (
-    AutoCompactPolicy,
-    Consumer,
-    LimitsPolicy,
-    OptimizePolicy,
-    Origin,
-    ResolvedPolicy,
-    Suspension,
-    VacuumMode,
-    VacuumPolicy,
-    VerifyPolicy,
-    Window,
-    WorthPolicy,
-    ZOrderPolicy,
-)
-from tests.support.runs.sample_plans import GIB, MIB, TEN_PM
+from tests.support.runs.sample_plans import GIB, TEN_PM
 
 RUN = "20261121T220000Z-7f3a"
 
@@ -149,10 +131,7 @@ def bad_run(interrupted_by: str | None = None) -> RunOutcome:
         TEN_PM,
         72.0,
         error=Problem(
-            "C701",
-            "another writer changed the same files (v79, DELETE), 3 tries",
-            "sales.items@v78",
-            "try later",
+            "C701", "another writer changed the same files (v79, DELETE), 3 tries", "sales.items@v78", "try later"
         ),
     )
     failed = StepOutcome(
@@ -197,41 +176,6 @@ def bad_run(interrupted_by: str | None = None) -> RunOutcome:
             TableOutcome(TableRef("sales.stores"), TableStatus.NOT_REACHED, policy_file="policies/_fleet/all.yml"),
         ),
         interrupted_by,
-    )
-
-
-def fleet_policy() -> ResolvedPolicy:
-    file = "policies/sales/orders.yml"
-    return ResolvedPolicy(
-        table=TableRef("sales.orders"),
-        file=file,
-        digest="sha256:a",
-        optimize=OptimizePolicy(
-            min_file_size_bytes=64 * MIB,
-            max_file_size_bytes=256 * MIB,
-            max_threads=8,
-            max_deleted_rows_ratio=0.05,
-            batch_size_bytes=10 * GIB,
-            zorder=ZOrderPolicy(("customer_id", "product_id")),
-            where=parse_predicate("order_day >= '2026-01-01'"),
-            skip_newest_partitions=1,
-            quiet_for_seconds=1800,
-            every_seconds=86_400,
-            when=WorthPolicy(20, GIB),
-        ),
-        verify=VerifyPolicy(RowCountCheck.SCAN, ContentCheck.FINGERPRINT, True),
-        limits=LimitsPolicy(500 * GIB, 100_000, timeout_seconds=3 * 3600),
-        vacuum=VacuumPolicy(7 * 86_400, False, 7 * 86_400, VacuumMode.AUTO, False, 30 * 86_400),
-        auto_compact=AutoCompactPolicy(True),
-        properties=(("delta.logRetentionDuration", "interval 30 days"),),
-        consumers=(Consumer("orders-stream", 3 * 86_400), Consumer("audit", None, "/chk/audit")),
-        windows=(Window((1, 2, 3, 4, 5), time(22), time(4), "Europe/Berlin"),),
-        suspend=Suspension(date(2026, 12, 1), "migration"),
-        origins={
-            "optimize.minFileSize": Origin(file, 9, 3),
-            "optimize.zorder": Origin("policies/_fleet/silver.yml", 11, 3),
-            "vacuum": Origin(file, 25),
-        },
     )
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,18 +18,20 @@ import obstore
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from obstore.store import S3Store
-from pyarrow.fs import FileSelector
+from pyarrow.fs import FileSelector, S3FileSystem
 
 from tests.support.policies.projects import write_project
 from tests.support.runs.command_host import CommandHost, Done, command_host
 from tests.support.stores.connector_jars import folder_with_connector
-from tests.support.stores.fetched_state import store_of
-from tests.support.stores.s3_server import S3Server, spark_keys
+from tests.support.stores.s3_server import ACCESS_KEY, REGION, SECRET_KEY, S3Server, spark_keys
 
 SECONDS = 300
 """A command that takes longer is stopped."""
 
-ENVIRONMENT = {"S3_ACCESS_KEY": "key", "S3_SECRET_KEY": "secret"}
+ENVIRONMENT = {"S3_ACCESS_KEY": ACCESS_KEY, "S3_SECRET_KEY": SECRET_KEY}
+
+_PART = re.compile(r"(?P<folder>.*/)events(?P<other>(?:\..+)?)\.jsonl\.(?P<number>\d{5})")
+"""A part of the record of a run, or of what another run wrote about it later."""
 
 SETTINGS = """\
 state: s3://lake/_maintainer
@@ -54,14 +57,8 @@ class S3Project:
 
     @property
     def options(self) -> dict[str, str]:
-        """What deltalake needs to reach the server: some of its calls hold Python's lock, so no relay answers them."""
-        return {
-            "AWS_ENDPOINT_URL": self.server.own_url,
-            "AWS_ALLOW_HTTP": "true",
-            "AWS_REGION": "us-east-1",
-            "AWS_ACCESS_KEY_ID": "key",
-            "AWS_SECRET_ACCESS_KEY": "secret",
-        }
+        """What deltalake needs to reach the server."""
+        return self.server.options
 
     def append(self, name: str, num_files: int, **configuration: str) -> None:
         """Write commits of ten rows each to ``s3://lake/tables/NAME``."""
@@ -108,12 +105,7 @@ def uri(name: str) -> str:
 
 
 def make_project(
-    root: Path,
-    server: S3Server,
-    policies: dict[str, str],
-    *,
-    settings: str = SETTINGS,
-    host: CommandHost | None = None,
+    root: Path, server: S3Server, policies: dict[str, str], *, settings: str = SETTINGS, host: CommandHost | None = None
 ) -> S3Project:
     """Write a project: ``policies`` maps a table's name to what its policy says beside ``table:``."""
     files = {f"policies/{name}.yml": f"table: {uri(name)}\n{text}\n" for name, text in policies.items()}
@@ -135,28 +127,50 @@ def ledger_rows(project: S3Project, name: str) -> list[tuple[str, str, str]]:
 
 def two_minutes_later(project: S3Project, name: str) -> None:
     """Let the leases and the sign of life of whoever is dead end, in the state of ``project_beside``."""
-    store, keys = store_of(project.server), ("key", "secret")
+    # Not by pyarrow: it uploads in parts, which the server refuses now and then.
     bucket = S3Store(
-        "lake", endpoint=project.server.own_url, access_key_id=keys[0], secret_access_key=keys[1], region="us-east-1",
+        "lake", endpoint=project.server.own_url, access_key_id=ACCESS_KEY, secret_access_key=SECRET_KEY, region=REGION,
         client_options={"allow_http": True},
     )  # fmt: skip
     for folder in ("alive", "leases"):
-        for file in store.get_file_info(FileSelector(f"lake/{name}/{folder}", allow_not_found=True)):
-            with store.open_input_stream(file.path) as stream:
-                document = json.loads(stream.read())
-            # Not by pyarrow: it uploads in parts, which the server refuses now and then.
+        for file in obstore.list_with_delimiter(bucket, f"{name}/{folder}/")["objects"]:
+            document = json.loads(bytes(obstore.get(bucket, file["path"]).bytes()))
             content = json.dumps({**document, "expires_at_ms": 1}).encode()
-            obstore.put(bucket, file.path.removeprefix("lake/"), content, use_multipart=False)
+            obstore.put(bucket, file["path"], content, use_multipart=False)
+
+
+def store_of(server: S3Server) -> S3FileSystem:
+    """A client of the server that shares no code with the program, and asks it without the relay."""
+    return S3FileSystem(access_key=ACCESS_KEY, secret_key=SECRET_KEY, region=REGION, endpoint_override=server.own_url)
+
+
+def fetch_state(server: S3Server, place: str, folder: Path) -> Path:
+    """Copy everything below ``BUCKET/FOLDER`` into a folder, and return it.
+
+    The record of a run lies on the store in parts, beside what later runs wrote about it; in the copy all of that is
+    one file, as on a disk.
+    """
+    store = store_of(server)
+    parts: dict[Path, dict[tuple[str, int], bytes]] = defaultdict(dict)
+    for stored in store.get_file_info(FileSelector(place, recursive=True)):
+        if not stored.is_file:
+            continue
+        name = stored.path.removeprefix(f"{place}/")
+        match = _PART.fullmatch(name)
+        part = (match["other"], int(match["number"])) if match else ("", 0)
+        target = f"{match['folder']}events.jsonl" if match else name
+        with store.open_input_stream(stored.path) as stream:
+            parts[folder / target][part] = stream.read()
+    for path, numbered in parts.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"".join(numbered[part] for part in sorted(numbered)))
+    return folder
 
 
 @contextmanager
 def s3_host(server: S3Server, folder: Path) -> Iterator[CommandHost]:
     """Start a process with a session that has the connector and reaches the server, as ``SETTINGS`` say."""
-    conf = {
-        "spark.driver.memory": "1g",
-        "spark.hadoop.fs.s3a.path.style.access": "true",
-        **spark_keys(server),
-    }
+    conf = {"spark.driver.memory": "1g", "spark.hadoop.fs.s3a.path.style.access": "true", **spark_keys(server)}
     environment = {**ENVIRONMENT, "MAINTAINER_JARS": folder_with_connector("s3")}
     with command_host(conf, ("s3",), environment, folder / "host.log") as host:
         yield host

@@ -52,6 +52,14 @@ class S3Server:
         """Its endpoint."""
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def options(self) -> dict[str, str]:
+        """What delta-rs needs to reach the server: some of its calls hold Python's lock, so no relay answers them."""
+        return {
+            "AWS_ENDPOINT_URL": self.own_url, "AWS_ALLOW_HTTP": "true", "AWS_REGION": REGION,
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+        }  # fmt: skip
+
     def stop(self) -> None:
         """Refuse connections from now on."""
         if self._relay is not None:

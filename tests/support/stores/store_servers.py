@@ -13,6 +13,7 @@ import base64
 import datetime
 import hashlib
 import hmac
+import http
 import json
 import os
 import shutil
@@ -21,18 +22,20 @@ import subprocess
 import sys
 import sysconfig
 import time
-import urllib.error
+import urllib.parse
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from maintainer.delta.spark.installed_versions import HADOOP_VERSION, check_versions
 from maintainer.delta.spark.jars import FetchFailed, Jar, fetched
 from maintainer.delta.spark.java_home import inspect_java
-from tests.support.stores.google_xml_writes import xml_writes
+from tests.support.stores.http_relay import HttpAnswer, HttpRelay, HttpRequest, RelayedRequests, passed_on
 
 AZURITE, FAKE_GCS, VERSITYGW, UC_SERVER = "3.35.0", "1.56.1", "1.8.0", "0.0.11"
 HDFS_JARS = (
@@ -154,12 +157,12 @@ def _install(tool: str, *arguments: str, **environ: str) -> None:
 def azurite(container: str) -> Iterator[str]:
     """Serve a container for the time of a block, and give the endpoint of its account; skip where it cannot be had."""
     program = _or_skip(azurite_program)
-    port = _free_port()
+    port = free_port()
     command = (
         str(program), "--silent", "--blobHost", "127.0.0.1", "--blobPort", str(port), "--inMemoryPersistence",
         "--skipApiVersionCheck", "--disableTelemetry",
     )  # fmt: skip
-    with _running(command, port):
+    with running(command, port):
         _make_container(port, container)
         yield f"http://127.0.0.1:{port}/{AZURE_ACCOUNT}"
 
@@ -176,7 +179,7 @@ def versitygw(
     Raises:
         NotInstalled: The server cannot be had here; there is no other in its place.
     """
-    program, port = versitygw_program(), _free_port()
+    program, port = versitygw_program(), free_port()
     accounts = folder.with_name(f"{folder.name}-accounts")
     for made in (folder / bucket, accounts):
         made.mkdir(parents=True)
@@ -187,21 +190,51 @@ def versitygw(
     options = ("--quiet", "--keep-alive", "--port", f"127.0.0.1:{port}", "--iam-dir", str(accounts))
     kept = () if versions is None else ("--versioning-dir", str(versions))
     command = (str(program), *options, "posix", *kept, str(folder))
-    with _running(command, port, {"ROOT_ACCESS_KEY": key, "ROOT_SECRET_KEY": secret}, user):
+    with running(command, port, {"ROOT_ACCESS_KEY": key, "ROOT_SECRET_KEY": secret}, user):
         yield port
+
+
+CONDITION = "x-goog-if-generation-match"
+
+
+class XmlWrites(RelayedRequests):
+    """Takes the writes of Google's XML protocol, which fake-gcs-server has by JSON alone; everything else passes.
+
+    The conditions are still the server's own. https://cloud.google.com/storage/docs/xml-api/put-object-upload
+    """
+
+    behind_port = 0
+
+    def answer(self, request: HttpRequest) -> HttpAnswer:
+        """Write an object by one upload; anything else, as a part of a resumable upload, passes."""
+        path, _, query = request.target.partition("?")
+        bucket, _, name = path.lstrip("/").partition("/")
+        if request.method != "PUT" or query or bucket in ("storage", "upload", "download"):
+            return passed_on(self.behind_port, request)
+        asked = {"uploadType": "media", "name": urllib.parse.unquote(name)}
+        if (generation := request.header(CONDITION)) is not None:
+            asked["ifGenerationMatch"] = generation
+        target = f"/upload/storage/v1/b/{bucket}/o?{urllib.parse.urlencode(asked)}"
+        answer = passed_on(self.behind_port, replace(request, method="POST", target=target))
+        if answer.status != http.HTTPStatus.OK:
+            return answer
+        stored = json.loads(answer.body)
+        headers = (("ETag", f'"{stored["md5Hash"]}"'), ("x-goog-generation", str(stored["generation"])))
+        return HttpAnswer(answer.status, answer.reason, headers, 0, b"")
 
 
 @contextmanager
 def fake_gcs(bucket: str) -> Iterator[str]:
     """Serve a bucket for the time of a block, and give the server's address; skip where it cannot be had."""
     program = _or_skip(fake_gcs_program)
-    port, public_port = _free_port(), _free_port()
+    port, public_port = free_port(), free_port()
     address = f"127.0.0.1:{public_port}"
     command = (
         str(program), "-scheme", "http", "-host", "127.0.0.1", "-port", str(port), "-backend", "memory",
         "-public-host", address, "-log-level", "error",
     )  # fmt: skip
-    with _running(command, port), xml_writes(public_port, port):
+    before = type("XmlWritesBefore", (XmlWrites,), {"behind_port": port})
+    with running(command, port), closing(HttpRelay(public_port, before)):
         body = json.dumps({"name": bucket}).encode()
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(f"http://{address}/storage/v1/b?project=p", body, headers, method="POST")
@@ -213,7 +246,7 @@ def fake_gcs(bucket: str) -> Iterator[str]:
 @contextmanager
 def hdfs(folder: Path) -> Iterator[tuple[str, str]]:
     """Serve HDFS for the time of a block, and give the address of its name node and that of WebHDFS."""
-    jars, port, http_port = _or_skip(hdfs_program), _free_port(), _free_port()
+    jars, port, http_port = _or_skip(hdfs_program), free_port(), free_port()
     details = folder / "details.json"
     command = (
         str(inspect_java().executable), "-Xmx512m", "-cp", f"{jars}/*:{check_versions().spark_home}/jars/*",
@@ -221,7 +254,7 @@ def hdfs(folder: Path) -> Iterator[tuple[str, str]]:
         "org.apache.hadoop.test.MiniDFSClusterManager", "-format", "-datanodes", "1",
         "-nnport", str(port), "-httpport", str(http_port), "-writeDetails", str(details),
     )  # fmt: skip
-    with _running(command, port):
+    with running(command, port):
         end = time.monotonic() + START_SECONDS
         while not details.exists():  # the data node comes last
             assert time.monotonic() < end, f"HDFS is not ready after {START_SECONDS} s"
@@ -236,13 +269,13 @@ def uc_server(folder: Path) -> Iterator[str]:
     Raises:
         NotInstalled: The server cannot be had here; there is no other in its place.
     """
-    program, port = uc_server_program(), _free_port()
+    program, port = uc_server_program(), free_port()
     (folder / "managed").mkdir(parents=True)
     config = folder / "uc-server.yml"
     document = {"local_storage": {"allowed-roots": [str(folder)]}, "managed_storage_root": f"file://{folder}/managed"}
     config.write_text(json.dumps(document), encoding="utf-8")
     command = (str(program), "serve", "--config", str(config), "--host", "127.0.0.1", "--port", str(port), "--no-ui")
-    with _running(command, port):
+    with running(command, port):
         yield f"http://127.0.0.1:{port}"
 
 
@@ -256,19 +289,23 @@ def _or_skip(program: object) -> Path:
     return path
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of this machine that nobody listens at."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 @contextmanager
-def _running(
-    command: tuple[str, ...], port: int, environ: dict[str, str] | None = None, user: int | None = None
+def running(
+    command: Sequence[str],
+    port: int,
+    environ: dict[str, str] | None = None,
+    user: int | None = None,
+    output: int | IO[bytes] = subprocess.DEVNULL,
 ) -> Iterator[None]:
-    process = subprocess.Popen(
-        command, env={**os.environ, **(environ or {})}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, user=user
-    )
+    """Run a server for the time of a block, which begins when it listens."""
+    process = subprocess.Popen(command, env={**os.environ, **(environ or {})}, stdout=output, stderr=output, user=user)
     try:
         end = time.monotonic() + START_SECONDS
         while True:

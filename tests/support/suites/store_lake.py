@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PosixPath
 
-from tests.support.stores.s3_server import ACCESS_KEY, REGION, SECRET_KEY, s3_server, spark_keys
+from tests.support.stores.s3_server import s3_server, spark_keys
 
 SWITCH = "TESTS_LAKE"
 ADDRESS = "s3a://lake"
@@ -39,10 +39,7 @@ def served_lake() -> Iterator[dict[str, str]]:
     """Serve the bucket for the time of a block, and give what a session needs to reach it; delta-rs finds it, too."""
     with s3_server("lake") as server:
         _folder[:] = [server.folder]
-        os.environ |= {
-            "AWS_ENDPOINT_URL": server.own_url, "AWS_ALLOW_HTTP": "true", "AWS_REGION": REGION,
-            "AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
-        }  # fmt: skip
+        os.environ |= server.options
         # What a test writes beneath the server has no tag.
         untagged = {"spark.hadoop.fs.s3a.change.detection.version.required": "false"}
         yield {"spark.hadoop.fs.s3a.path.style.access": "true", **untagged, **spark_keys(server)}

@@ -169,12 +169,21 @@ def bytes_of(root: Path, *, checksums: bool = True) -> dict[str, bytes]:
     return {str(file.relative_to(root)): file.read_bytes() for file in files}
 
 
+def commit_file(path: Path, version: int) -> Path:
+    """A commit file of a table."""
+    return path / "_delta_log" / f"{version:020d}.json"
+
+
+def actions_of(path: Path, version: int) -> list[dict[str, Any]]:
+    """The actions of one commit, as the log has them."""
+    return [json.loads(line) for line in commit_file(path, version).read_text(encoding="utf-8").splitlines()]
+
+
 def forge_commit(path: Path, version: int, change: Callable[[list[dict[str, Any]]], object]) -> None:
     """Change the actions of a commit in the log, as a writer with a defect would have written them."""
-    commit = path / "_delta_log" / f"{version:020d}.json"
-    actions = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
+    actions = actions_of(path, version)
     change(actions)
-    commit.write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")
+    commit_file(path, version).write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")
     # Checksums would tell the true state; Delta does without them.
     for checksum in [*path.glob("_delta_log/*.crc"), *path.glob("_delta_log/.*.crc")]:
         checksum.unlink(missing_ok=True)

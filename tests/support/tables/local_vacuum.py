@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 from maintainer.app.planning.read_table import read_for_planning
 from maintainer.delta.log.replay.log_replay import PlannedLogs
 from maintainer.delta.log.table_place import StoragePlaces
+from maintainer.delta.snapshot.log_reader import LogQuestions
 from maintainer.delta.storage.file_store import FileStore, java_quote, local_path
 from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.table_log import TableLog
@@ -32,7 +34,7 @@ from maintainer.journal.memory.table_records import Remembered
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.receipts import VacuumReceipt
-from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted
+from maintainer.model.table.commit_records import CommitsRead, CommitsWanted
 from maintainer.model.table.storage_facts import VacuumHistory
 from maintainer.model.table.table_facts import (
     ColumnRanges,
@@ -43,7 +45,6 @@ from maintainer.model.table.table_facts import (
     TableFacts,
     TableRecord,
     TableRef,
-    Update,
 )
 from maintainer.planning.plan_input import PlanMoment, PlanOptions
 from maintainer.planning.planner import plan_table
@@ -58,11 +59,10 @@ class LocalTable(TableStorage):
         TableLog.__init__(self, LocalFiles(), "file:" + java_quote(str(path)))
 
     def vector_uri(self, kind: str, path: str) -> str:
-        """See ``TableStorage``."""
         return self.uri(path) if kind == "p" else f"{self._root_uri}/deletion_vector_{path}.bin"
 
 
-class LocalReader:
+class LocalReader(LogQuestions):
     """A reader of tables on a local disk: facts by replaying the log in the plainest way."""
 
     def __init__(self) -> None:
@@ -110,6 +110,12 @@ class LocalReader:
             files=tuple(_data_file(add) for add in live.values()),
         )
 
+    def _reading(self, where: str) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def _log_of(self, facts: TableFacts) -> TableLog:
+        return self.storage(facts)
+
     def storage(self, facts: TableFacts) -> LocalTable:
         """The table's storage."""
         return LocalTable(Path(facts.ref.location))
@@ -120,21 +126,13 @@ class LocalReader:
     def vacuum_history(
         self, facts: TableFacts, checkpoints: tuple[tuple[str, str], ...], *, removed_before_ms: int | None
     ) -> VacuumHistory:
-        """See ``TableReader``."""
         return history(
             self.storage(facts), facts, checkpoints, _place, removed_before_ms=removed_before_ms, now_ms=now_ms()
         )[1]
 
     def vacuum_look(self, facts: TableFacts, question: VacuumQuestion) -> TableFacts:
-        """See ``TableReader``."""
         keep = partial(self.planned_logs.keep, facts.location)
         return with_deletable_files(self.storage(facts), facts, question, self.references, self, None, keep)
-
-    def zordered_paths(self, facts: TableFacts, columns: tuple[str, ...]) -> frozenset[str]:
-        return frozenset()
-
-    def rewritten_paths(self, facts: TableFacts, *, since_ms: int) -> frozenset[str]:
-        return frozenset()
 
     def column_ranges(self, facts: TableFacts, columns: tuple[str, ...]) -> ColumnRanges:
         raise AssertionError("not asked for")
@@ -142,32 +140,15 @@ class LocalReader:
     def column_sample(self, facts: TableFacts, columns: tuple[str, ...], *, max_rows: int) -> ColumnSample:
         raise AssertionError("not asked for")
 
-    def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:
-        """See ``TableReader``; nothing here looks for commits."""
-        raise AssertionError("not asked for here")
-
-    def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
-        """See ``TableReader``; nothing here looks for commits."""
-        raise AssertionError("not asked for here")
-
-    def updates(
-        self, facts: TableFacts, *, since_ms: int, after_version: int, until_version: int | None = None
-    ) -> tuple[Update, ...]:
-        """See ``TableReader``; nothing here is rewritten."""
-        raise AssertionError("not asked for here")
-
     def commits(self, ref: TableRef, wanted: CommitsWanted) -> CommitsRead:
-        """See ``TableReader``; nothing here ranks tables."""
         raise AssertionError("not asked for here")
 
     def neighbours_in_catalog(self, tables: Iterable[TableRef]) -> Iterable[TableRef]:
-        """See ``Locator``."""
         if isinstance(self.beside, MaintainerError):
             raise self.beside
         return self.beside
 
     def place_of(self, ref: TableRef) -> tuple[FileStore, str]:
-        """See ``Locator``."""
         if not Path(ref.location).is_dir():
             raise NoTable("no table", where=ref.identifier)
         return _place(ref.location)
@@ -212,13 +193,11 @@ class PlainCommits(VacuumCommits):
         self._after_start = after_start
 
     def start(self, step: VacuumStep, table_retention_ms: int, *, after_version: int) -> int:
-        """See ``VacuumCommits``."""
         version = self._committed("VACUUM START")
         self._after_start()
         return version
 
     def end(self, *, completed: bool, num_deleted: int, after_version: int) -> int:
-        """See ``VacuumCommits``."""
         status = "COMPLETED" if completed else "FAILED"
         return self._committed("VACUUM END", operationParameters={"status": status}, numDeletedFiles=num_deleted)
 

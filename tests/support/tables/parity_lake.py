@@ -6,7 +6,6 @@ came of them is read from the log as plain JSON.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,8 +24,9 @@ from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.run.optimize_metrics import OptimizeMetrics
 from maintainer.model.run.outcome import RunOutcome, TableOutcome
 from tests.support.policies.projects import write_project
-from tests.support.runs.app_runs import CHEAP_CHECKS, commit_actions, commit_info, newest_version
-from tests.support.tables.delta_tables import second_engine_rows
+from tests.support.runs.app_runs import CHEAP_CHECKS, commit_info, newest_version
+from tests.support.tables.aged_tables import now_ms
+from tests.support.tables.delta_tables import actions_of, second_engine_rows
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Applied:
         if before.rows is not None:
             assert second_engine_rows(path) == before.rows
         for version in range(before.version + 1, newest_version(path) + 1):
-            actions = [action.get("add") or action.get("remove") for action in commit_actions(path, version)]
+            actions = [action.get("add") or action.get("remove") for action in actions_of(path, version)]
             assert {action["dataChange"] for action in actions if action is not None} <= {False}
 
     def check_nothing_is_left(self, case: str) -> None:
@@ -112,22 +112,18 @@ def run_cases(engine: Engine, root: Path, cases: Mapping[str, Case], *, read_row
         before[case] = Before(newest_version(path), tuple(live_files(path)), rows)
         files[f"policies/{case}.yml"] = f"table: {made.name or path}\n{made.policy}"
     project = Project.load(write_project(root, files))
-    plan = make_plan(project, engine, PlanRequest(project.policies, _now_ms(), jobs=2))
+    plan = make_plan(project, engine, PlanRequest(project.policies, now_ms(), jobs=2))
     with open_journal(project) as journal:
         outcome = apply_plan(project, engine, plan, journal, None, RunSpec(jobs=2))
-    second = make_plan(project, engine, PlanRequest(project.policies, _now_ms(), jobs=2))
+    second = make_plan(project, engine, PlanRequest(project.policies, now_ms(), jobs=2))
     return Applied(root, before, plan, outcome, second)
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1000)
 
 
 def live_files(path: Path) -> list[dict[str, Any]]:
     """The live ``add`` actions, by replaying every commit file."""
     live: dict[tuple[str, str], dict[str, Any]] = {}
     for version in range(newest_version(path) + 1):
-        for action in commit_actions(path, version):
+        for action in actions_of(path, version):
             for kind in ("remove", "add"):
                 if kind in action:
                     vector = action[kind].get("deletionVector") or {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable
@@ -10,6 +9,8 @@ from pathlib import Path
 
 import deltalake
 import pyarrow as pa
+
+from tests.support.tables.delta_tables import commit_file, forge_commit
 
 
 def make_table(path: Path, num_files: int = 2, rows_each: int = 10) -> None:
@@ -21,9 +22,9 @@ def make_table(path: Path, num_files: int = 2, rows_each: int = 10) -> None:
 
 def let_rest(path: Path, seconds: float = 60) -> None:
     """Make the commits of a table some time old, as of writers that are done with what they do right after one."""
-    for commit_file in (path / "_delta_log").glob("*.json"):
-        moment = commit_file.stat().st_mtime - seconds
-        os.utime(commit_file, (moment, moment))
+    for commit in (path / "_delta_log").glob("*.json"):
+        moment = commit.stat().st_mtime - seconds
+        os.utime(commit, (moment, moment))
 
 
 def rows_and_files(path: Path) -> tuple[list[int], int]:
@@ -32,22 +33,17 @@ def rows_and_files(path: Path) -> tuple[list[int], int]:
     return sorted(table.to_pyarrow_table()["id"].to_pylist()), len(table.file_uris())
 
 
-def commit(path: Path, version: int) -> Path:
-    """A commit file of a table."""
-    return path / "_delta_log" / f"{version:020d}.json"
-
-
 def truncated_json(path: Path) -> None:
     """The newest commit ends in the middle of an action."""
     make_table(path)
-    whole = commit(path, 1).read_bytes()
-    commit(path, 1).write_bytes(whole[: len(whole) - 40].rstrip(b"\n"))
+    whole = commit_file(path, 1).read_bytes()
+    commit_file(path, 1).write_bytes(whole[: len(whole) - 40].rstrip(b"\n"))
 
 
 def log_gap(path: Path) -> None:
     """A commit between two others is gone."""
     make_table(path, 3)
-    commit(path, 1).unlink()
+    commit_file(path, 1).unlink()
 
 
 def corrupt_checkpoint(path: Path) -> None:
@@ -56,8 +52,8 @@ def corrupt_checkpoint(path: Path) -> None:
     deltalake.DeltaTable(str(path)).create_checkpoint()
     (checkpoint,) = (path / "_delta_log").glob("*.checkpoint.parquet")
     checkpoint.write_bytes(b"PAR1" + b"\0" * 200 + b"PAR1")
-    commit(path, 0).unlink()
-    commit(path, 1).unlink()
+    commit_file(path, 0).unlink()
+    commit_file(path, 1).unlink()
 
 
 def unreadable(path: Path) -> None:
@@ -84,14 +80,13 @@ def fifo(path: Path) -> None:
 def unknown_feature(path: Path) -> None:
     """The protocol asks for a feature that nobody has."""
     make_table(path)
-    lines = [json.loads(line) for line in commit(path, 0).read_text().splitlines()]
-    for line in lines:
-        if "protocol" in line:
-            line["protocol"] = {
-                "minReaderVersion": 3, "minWriterVersion": 7,
-                "readerFeatures": ["levitation"], "writerFeatures": ["levitation"],
-            }  # fmt: skip
-    commit(path, 0).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    ask_for_features(path, ["levitation"], ["levitation"])
+
+
+def ask_for_features(path: Path, reader: list[str], writer: list[str]) -> None:
+    """Let the protocol name these features."""
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": reader, "writerFeatures": writer}
+    forge_commit(path, 0, lambda actions: [one.update(protocol=protocol) for one in actions if "protocol" in one])
 
 
 SICK: dict[str, Callable[[Path], None]] = {

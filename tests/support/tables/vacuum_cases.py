@@ -63,7 +63,7 @@ def vacuum(lake: Path, table: AgedTable, work: Vacuuming, *gone: str) -> VacuumR
     assert_only(lake, before, *(f"{name}/{path}" for path in gone))
     if receipt is not None:
         assert (receipt.num_files_deleted, receipt.remaining, receipt.stopped) == (len(gone), (), None)
-        assert work.step(table) is None, "a second run found something"
+    assert work.step(table) is None, "a second run found something"
     return receipt
 
 
@@ -105,12 +105,6 @@ def clone_of(source: AgedTable, path: Path, *names: str, prefix: str | None = No
     return clone
 
 
-def vacuum_with_leftovers(lake: Path, table: AgedTable, work: Vacuuming, *gone: str) -> None:
-    """As ``vacuum``, where some files are kept and told again by a second plan."""
-    vacuum(lake, table, work, *gone)
-    assert work.step(table) is None
-
-
 class Stubborn(LocalTable):
     """Storage on which the n-th deletion fails, or kills the process."""
 
@@ -119,7 +113,6 @@ class Stubborn(LocalTable):
         self._left, self._error = nth, error
 
     def delete(self, uri: str) -> bool:
-        """See ``TableStorage``."""
         self._left -= 1
         if self._left == 0:
             raise self._error

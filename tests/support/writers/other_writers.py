@@ -209,8 +209,5 @@ TABLES = {
     "plain": {"delta.deletedFileRetentionDuration": "interval 0 hours"},
     "kept": {},
     "identity": {"delta.deletedFileRetentionDuration": "interval 0 hours"},
-    "mapped": {
-        "delta.deletedFileRetentionDuration": "interval 0 hours",
-        "delta.columnMapping.mode": "name",
-    },
+    "mapped": {"delta.deletedFileRetentionDuration": "interval 0 hours", "delta.columnMapping.mode": "name"},
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.engine.protocols import TableEngine
-from tests.support.tables.delta_tables import forget_logs
+from tests.support.tables.delta_tables import actions_of, forge_commit, forget_logs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +38,7 @@ def engine_of(
     def after(version: int) -> None:
         assert fault is not None
         assert path is not None
-        (added,) = [action["add"] for action in log_of(path, version) if "add" in action]
+        (added,) = [action["add"] for action in actions_of(path, version) if "add" in action]
         fault(path / added["path"])
         admit_size(path, version)
         forget_logs(lease.spark)
@@ -65,22 +64,14 @@ def engine_of(
             base.stop()
 
 
-def log_of(path: Path, version: int) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (path / "_delta_log" / f"{version:020d}.json").read_text().splitlines()]
-
-
 def admit_size(path: Path, version: int) -> None:
     """Make the log say the size that its added files have now."""
-    actions = log_of(path, version)
-    for action in actions:
-        if "add" in action:
-            action["add"]["size"] = (path / action["add"]["path"]).stat().st_size
-    entry = path / "_delta_log" / f"{version:020d}.json"
-    entry.write_text("".join(json.dumps(action) + "\n" for action in actions))
-    for checksum in (path / "_delta_log").rglob("*.crc"):
-        checksum.unlink()
-    for checksum in (path / "_delta_log").rglob(".*.crc"):
-        checksum.unlink()
+
+    def admit(actions: list[dict[str, Any]]) -> None:
+        for add in (action["add"] for action in actions if "add" in action):
+            add["size"] = (path / add["path"]).stat().st_size
+
+    forge_commit(path, version, admit)
 
 
 def build(spark: SparkSession, path: Path) -> None:

@@ -14,7 +14,7 @@ from maintainer.planning.plan_input import PlanMoment, PlanOptions
 from maintainer.policy.resolve.resolved import VacuumMode
 from tests.support.tables.aged_tables import TODAY, AgedTable, now_ms, tree
 from tests.support.tables.local_vacuum import AlwaysRemembered, Vacuuming
-from tests.support.tables.vacuum_cases import codes, old_table, policies, vacuum, vacuum_with_leftovers
+from tests.support.tables.vacuum_cases import codes, old_table, policies, vacuum
 
 
 def facts_of(work: Vacuuming, table: AgedTable) -> TableFacts:
@@ -81,7 +81,7 @@ class TestFull:
         assert facts.storage.listing is not None
         assert (facts.storage.listing.num_folders, facts.storage.listing.num_requests) == (1, 1)
         assert ReasonCode.UNTRACKED in codes(work.plan(table))
-        vacuum_with_leftovers(lake, table, work, "a.parquet")
+        vacuum(lake, table, work, "a.parquet")
 
     def test_untracked_files_go_where_the_policy_says_so(self, lake: Path) -> None:
         table = with_foreign_file(lake)

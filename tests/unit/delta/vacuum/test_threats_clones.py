@@ -21,7 +21,6 @@ from tests.support.tables.vacuum_cases import (
     codes,
     policies,
     vacuum,
-    vacuum_with_leftovers,
 )
 
 
@@ -49,7 +48,7 @@ class TestA05ShallowClones:
         work = Vacuuming(policies(), (source.ref, clone.ref))
         plan = work.plan(source)
         assert ReasonCode.KEPT_FOR_CLONE in codes(plan)
-        vacuum_with_leftovers(lake, source, work, "free.parquet")
+        vacuum(lake, source, work, "free.parquet")
 
     def test_a_clone_that_no_policy_names_and_the_catalog_knows(self, lake: Path) -> None:
         source = self.lake_of(lake)
@@ -57,13 +56,13 @@ class TestA05ShallowClones:
         work = Vacuuming(policies(), (source.ref,))
         work.reader.beside = (clone.ref,)
         assert ReasonCode.KEPT_FOR_CLONE in codes(work.plan(source))
-        vacuum_with_leftovers(lake, source, work, "free.parquet")
+        vacuum(lake, source, work, "free.parquet")
 
     def test_where_the_catalog_does_not_answer_nothing_is_deleted(self, lake: Path) -> None:
         source = self.lake_of(lake)
         work = Vacuuming(policies(), (source.ref,))
         work.reader.beside = CatalogAway("the catalog does not answer")
-        vacuum_with_leftovers(lake, source, work)
+        vacuum(lake, source, work)
 
     def test_a_clone_of_a_clone_and_one_whose_newest_version_is_its_own(self, lake: Path) -> None:
         source = self.lake_of(lake)
@@ -75,7 +74,7 @@ class TestA05ShallowClones:
         removed = {"remove": {"path": absolute, "deletionTimestamp": second.at(14), "dataChange": False}}
         second.commit(14, second.add_action("own.parquet", 14), removed, operation="OPTIMIZE")
         work = Vacuuming(policies(), (source.ref, first.ref, second.ref))
-        vacuum_with_leftovers(lake, source, work)
+        vacuum(lake, source, work)
 
     def test_a_clones_deletion_vector_stays(self, lake: Path) -> None:
         source = self.lake_of(lake)
@@ -90,7 +89,7 @@ class TestA05ShallowClones:
         add["add"]["path"] = f"file:{source.path}/live.parquet"
         clone.commit(15, add, operation="CLONE")
         work = Vacuuming(policies(), (source.ref, clone.ref))
-        vacuum_with_leftovers(lake, source, work, "needed.parquet", "free.parquet")
+        vacuum(lake, source, work, "needed.parquet", "free.parquet")
 
     def test_a_clone_that_is_made_after_the_plan_stops_the_deletion(self, lake: Path) -> None:
         source = self.lake_of(lake)
@@ -114,7 +113,7 @@ class TestA05ShallowClones:
         work.plan(source)  # a watch keeps what it read of the clone
         shutil.rmtree(clone.path)
         clone_of(source, clone.path, "needed.parquet")
-        vacuum_with_leftovers(lake, source, work, "free.parquet")
+        vacuum(lake, source, work, "free.parquet")
 
     def test_a_clone_whose_log_was_cleaned_up_since_it_was_read_is_read_again(
         self, lake: Path, monkeypatch: pytest.MonkeyPatch
@@ -131,7 +130,7 @@ class TestA05ShallowClones:
         monkeypatch.setattr(work.reader, "facts", lambda ref: newest if ref == clone.ref else facts(ref))
         for version in (0, 1):  # a checkpoint has what they said
             (clone.path / "_delta_log" / f"{version:020}.json").unlink()
-        vacuum_with_leftovers(lake, source, work, "free.parquet")
+        vacuum(lake, source, work, "free.parquet")
 
     def test_a_log_that_cannot_be_read_may_be_a_clones(self, lake: Path) -> None:
         source = self.lake_of(lake)
@@ -154,7 +153,7 @@ class TestA05ShallowClones:
             path = f"{prefix}/needed.parquet"
             assert f'"path":"{path}' in text
             log.write_text(text.replace(f'path":"{path}', f"path{spaced}{path.replace('/', slash)}"))
-            vacuum_with_leftovers(
+            vacuum(
                 lake, source, Vacuuming(policies(), (source.ref, clone.ref)), *(["free.parquet"] if number == 0 else [])
             )
 

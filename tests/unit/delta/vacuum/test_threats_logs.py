@@ -33,7 +33,6 @@ from tests.support.tables.vacuum_cases import (
     old_table,
     policies,
     vacuum,
-    vacuum_with_leftovers,
     wide_table,
 )
 from tests.support.writers import recorded_events
@@ -248,7 +247,7 @@ class TestA19LogsThatNoLongerReachBack:
             "`deleteUntracked: true` would delete those unchanged for 30d"
         ]
         assert_only(lake, before)
-        vacuum_with_leftovers(lake, table, work, "f2.parquet", "f3.parquet", "f4.parquet")
+        vacuum(lake, table, work, "f2.parquet", "f3.parquet", "f4.parquet")
 
     def test_where_it_is_younger_than_the_retention_too(self, lake: Path) -> None:
         table, work = self.cleaned(lake, first=12, days_ago=2)
@@ -293,9 +292,7 @@ class TestA19LogsThatNoLongerReachBack:
         note = table.path / "_delta_log" / "_last_vacuum_info"
         note.write_text('{"latestCommitVersionOutsideOfRetentionWindow":1}')
         for mode in VacuumMode:
-            vacuum_with_leftovers(
-                lake, table, Vacuuming(policies(mode=mode)), *(["a.parquet"] if mode is VacuumMode.AUTO else [])
-            )
+            vacuum(lake, table, Vacuuming(policies(mode=mode)), *(["a.parquet"] if mode is VacuumMode.AUTO else []))
         assert note.read_text() == '{"latestCommitVersionOutsideOfRetentionWindow":1}'
 
 
@@ -364,4 +361,4 @@ class TestA20UnprovenRewrites:
         table.rewrite(15, "b2.parquet", "b.parquet")
         work = Vacuuming(policies(), record=TableRecord(unproven_versions=(2,)))
         assert ReasonCode.UNPROVEN_REWRITE in codes(work.plan(table))
-        vacuum_with_leftovers(lake, table, work, "b.parquet")
+        vacuum(lake, table, work, "b.parquet")

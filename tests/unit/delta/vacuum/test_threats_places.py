@@ -24,7 +24,6 @@ from tests.support.tables.vacuum_cases import (
     old_table,
     policies,
     vacuum,
-    vacuum_with_leftovers,
 )
 
 
@@ -62,7 +61,7 @@ class TestA06NestedTables:
         work = Vacuuming(policies(delete_untracked=untracked))
         plan = work.plan(parent)
         assert (ReasonCode.NESTED_TABLE in codes(plan)) == (untracked and layout != "sibling")
-        vacuum_with_leftovers(lake, parent, work, "a.parquet")
+        vacuum(lake, parent, work, "a.parquet")
 
     def test_a_file_that_the_log_names_in_another_tables_folder_is_left_alone(self, lake: Path) -> None:
         parent = AgedTable(lake / "t")
@@ -132,7 +131,7 @@ class TestA08Symlinks:
         work = Vacuuming(policies(delete_untracked=untracked))
         plan = work.plan(table)
         assert ReasonCode.BEHIND_SYMLINK in codes(plan)
-        vacuum_with_leftovers(lake, table, work, "a.parquet")
+        vacuum(lake, table, work, "a.parquet")
 
     def test_a_folder_that_becomes_a_link_after_the_plan_is_refused(self, lake: Path) -> None:
         table = AgedTable(lake / "t")
@@ -181,7 +180,7 @@ class TestA09ForeignFiles:
         work = Vacuuming(policies(mode=VacuumMode.FULL))
         texts = [entry.reason.text for entry in work.plan(table).left_alone]
         assert any(text.startswith("5 files ") and "does not mention" in text for text in texts), texts
-        vacuum_with_leftovers(lake, table, work, "a.parquet")
+        vacuum(lake, table, work, "a.parquet")
 
     def test_with_delete_untracked_the_old_ones_go_and_what_hides_or_is_a_streams_stays(self, lake: Path) -> None:
         table = self.table(lake)
@@ -193,7 +192,7 @@ class TestA09ForeignFiles:
         assert step.listing is not None
         assert (step.listing.num_folders, step.listing.stopped) == (4, None)
         gone = [FOREIGN[0], FOREIGN[1], FOREIGN[5], FOREIGN[6], FOREIGN[7], "a.parquet"]
-        vacuum_with_leftovers(lake, table, work, *gone)
+        vacuum(lake, table, work, *gone)
 
     def test_an_untracked_file_that_changed_or_was_committed_since_the_plan_stays(self, lake: Path) -> None:
         table = old_table(lake / "t")

@@ -25,7 +25,6 @@ from tests.support.tables.vacuum_cases import (
     old_table,
     policies,
     vacuum,
-    vacuum_with_leftovers,
 )
 
 ODD = (
@@ -100,7 +99,7 @@ class TestA10Spellings:
     ) -> None:
         table = removed_twice(lake)
         add_again(table, SPELLINGS[spelling].format(table=table.path), 25)
-        vacuum_with_leftovers(lake, table, Vacuuming(policies(delete_untracked=untracked)), "p=1/gone.parquet")
+        vacuum(lake, table, Vacuuming(policies(delete_untracked=untracked)), "p=1/gone.parquet")
 
     def test_a_file_that_the_log_names_through_a_link_is_not_untracked(self, lake: Path) -> None:
         table = old_table(lake / "t")
@@ -163,7 +162,7 @@ class TestA10Spellings:
                 (table.path / "p=2").symlink_to(table.path / "p=1")
                 name = "p=2/x.parquet"
         table.commit(25, table.add_action(name, 60))
-        vacuum_with_leftovers(lake, table, Vacuuming(policies()), "p=1/gone.parquet")
+        vacuum(lake, table, Vacuuming(policies()), "p=1/gone.parquet")
 
     def test_a_file_that_was_removed_again_by_its_absolute_path_is_kept_as_long_as_promised(self, lake: Path) -> None:
         table = removed_twice(lake)
@@ -191,7 +190,7 @@ class TestA10Spellings:
         ]
         assert len(texts) == 1
         assert texts[0].endswith(f"may be what the log names as {place}/x.parquet, which cannot be checked from here")
-        vacuum_with_leftovers(lake, table, work, "p=1/gone.parquet")
+        vacuum(lake, table, work, "p=1/gone.parquet")
 
     def test_another_file_of_the_same_name_on_the_same_disk_protects_nothing(self, lake: Path) -> None:
         table = removed_twice(lake)

@@ -5,29 +5,80 @@ from __future__ import annotations
 import dataclasses
 import re
 from dataclasses import replace
+from datetime import date, time
 from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
 
-from maintainer.model.plan.plan import Plan, TablePlan
+from maintainer.model.plan.plan import ContentCheck, Plan, RowCountCheck, TablePlan
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import Batch, CompactStep, SetPropertiesStep, Step
 from maintainer.model.run.auto_compaction import AutoCompactSwitch, SwitchSource
 from maintainer.model.table.commit_records import WriterRhythm
 from maintainer.model.table.table_facts import TableRef
+from maintainer.policy.predicate.partition_predicate import parse_predicate
+from maintainer.policy.resolve.resolved import (
+    AutoCompactPolicy,
+    Consumer,
+    LimitsPolicy,
+    OptimizePolicy,
+    Origin,
+    ResolvedPolicy,
+    Suspension,
+    VacuumMode,
+    VacuumPolicy,
+    VerifyPolicy,
+    Window,
+    WorthPolicy,
+    ZOrderPolicy,
+)
 from maintainer.report.plan.plan_markdown import MARKER, render_plan_markdown
 from maintainer.report.plan.plan_text import PlanTextOptions, conflict_line, render_plan, rhythm_lines
 from maintainer.report.plan.why_text import render_why
 from maintainer.report.style import Style
 from tests.support.runs import sample_plans
-from tests.support.runs.sample_plans import MIB, data_bin, full_plan, gone, items, leads, orders, plan, quiet
-from tests.support.runs.sample_runs import fleet_policy
+from tests.support.runs.sample_plans import GIB, MIB, data_bin, full_plan, gone, items, leads, orders, plan, quiet
 from tests.support.suites.golden_text import assert_golden
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def fleet_policy() -> ResolvedPolicy:
+    file = "policies/sales/orders.yml"
+    return ResolvedPolicy(
+        table=TableRef("sales.orders"),
+        file=file,
+        digest="sha256:a",
+        optimize=OptimizePolicy(
+            min_file_size_bytes=64 * MIB,
+            max_file_size_bytes=256 * MIB,
+            max_threads=8,
+            max_deleted_rows_ratio=0.05,
+            batch_size_bytes=10 * GIB,
+            zorder=ZOrderPolicy(("customer_id", "product_id")),
+            where=parse_predicate("order_day >= '2026-01-01'"),
+            skip_newest_partitions=1,
+            quiet_for_seconds=1800,
+            every_seconds=86_400,
+            when=WorthPolicy(20, GIB),
+        ),
+        verify=VerifyPolicy(RowCountCheck.SCAN, ContentCheck.FINGERPRINT, True),
+        limits=LimitsPolicy(500 * GIB, 100_000, timeout_seconds=3 * 3600),
+        vacuum=VacuumPolicy(7 * 86_400, False, 7 * 86_400, VacuumMode.AUTO, False, 30 * 86_400),
+        auto_compact=AutoCompactPolicy(True),
+        properties=(("delta.logRetentionDuration", "interval 30 days"),),
+        consumers=(Consumer("orders-stream", 3 * 86_400), Consumer("audit", None, "/chk/audit")),
+        windows=(Window((1, 2, 3, 4, 5), time(22), time(4), "Europe/Berlin"),),
+        suspend=Suspension(date(2026, 12, 1), "migration"),
+        origins={
+            "optimize.minFileSize": Origin(file, 9, 3),
+            "optimize.zorder": Origin("policies/_fleet/silver.yml", 11, 3),
+            "vacuum": Origin(file, 25),
+        },
+    )
 
 
 def test_a_plan_as_text() -> None:

@@ -134,8 +134,8 @@ SHAPES: tuple[Shape, ...] = (
             _ID,
             _whole("y", "TINYINT", 8),
             _whole("h", "SMALLINT", 16),
-            _whole("l", "BIGINT", 64),
-            _whole("m", "BIGINT", 64),
+            _long("l"),
+            _long("m"),
         ),
     ),
     Shape(

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from maintainer.delta.log.staged_file import WrittenFile
+from tests.support.product import WrittenFile
 
 UTC = timezone.utc
 RowChange = Callable[[pa.Table, random.Random], "pa.Table | None"]

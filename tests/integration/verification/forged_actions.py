@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.support.writers.forged_rows import Forgery, Plant, StatsChange, forge, read, write
+from tests.integration.verification.forged_rows import Forgery, Plant, StatsChange, forge, read, write
 
 
 def _leaves(tree: dict[str, Any], path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
