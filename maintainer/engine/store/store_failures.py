@@ -71,6 +71,7 @@ _REQUEST = re.compile(
 
 _UNTRUSTED = re.compile(r"InvalidCertificate\(\s*(\w+)")
 _NO_ANSWER = re.compile(r"HttpError \{\s*kind: (?:Connect|Timeout|Interrupted|Request)\b")
+_BROKEN_OFF = re.compile(r"HttpError \{\s*kind: Interrupted,\s*source: reqwest::Error \{\s*kind: Body\b")
 _CAUSE = re.compile(r'message: "([^"]+)"|error: "([^"]+)"')
 """What the system said of a connection. obstore has it only in the structure that it prints behind its message."""
 
@@ -82,12 +83,16 @@ class StoreFailure(OSError):
         code: One of this module.
         said: What the store, or the connection to it, said.
         help: What to do, where more is known than the code says.
-        gave_no_answer: Whether no answer came at all: nobody there, silence, or a connection that broke.
+        gave_no_answer: Whether no whole answer came: nobody there, silence, or a connection that broke.
+        broke_off: Whether an answer began. obstore reads the rest of an object then, and asks for nothing else again.
     """
 
-    def __init__(self, code: str, said: str, help: str | None = None, *, gave_no_answer: bool = False) -> None:
+    def __init__(
+        self, code: str, said: str, help: str | None = None, *, gave_no_answer: bool = False, broke_off: bool = False
+    ) -> None:
         self.code = code
         self.gave_no_answer = gave_no_answer
+        self.broke_off = broke_off
         plain = _REQUEST.sub(_asked_for, _ANSWER.sub(_in_words, said), count=1)
         self.found = without_secrets(plain.split("\n")[0][:MAX_MESSAGE_CHARACTERS])
         self._help = help
@@ -164,4 +169,9 @@ def store_failure(error: Exception) -> StoreFailure:
         return StoreFailure(BUSY, said)
     cause = _CAUSE.search(structure)
     reason = f" ({cause[1] or cause[2]})" if cause else ""
-    return StoreFailure(UNREACHABLE, f"{said or name}{reason}", gave_no_answer=_NO_ANSWER.search(structure) is not None)
+    return StoreFailure(
+        UNREACHABLE,
+        f"{said or name}{reason}",
+        gave_no_answer=_NO_ANSWER.search(structure) is not None,
+        broke_off=_BROKEN_OFF.search(structure) is not None,
+    )

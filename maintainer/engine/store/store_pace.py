@@ -23,7 +23,7 @@ _Answer = TypeVar("_Answer")
 
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 5.0
 SILENT_TRIES = 2
-"""So often is a request sent that gets no answer; obstore repeats it as well."""
+"""So often is a request sent that gets no whole answer. obstore repeats it as well, but for most that break off."""
 
 ANSWERS_FOR_ONE_MORE = 4
 """Answers after which one request more is let through at once."""
@@ -34,7 +34,8 @@ class StorePace:
 
     Args:
         abreast: How many wait for an answer side by side while the store does not throttle.
-        retry_seconds: How long a request that is throttled, or gets no answer, is sent again; 0 for never.
+        retry_seconds: How long a request that is throttled, or gets no answer, is sent again; 0 for never. One whose
+            answer breaks off is in any case.
     """
 
     def __init__(self, abreast: int, retry_seconds: float) -> None:
@@ -64,7 +65,8 @@ class StorePace:
                     if failure.code == BUSY:
                         again = self._slow_down(sent_at, until)
                     else:
-                        again = failure.gave_no_answer and num_silent < SILENT_TRIES and time.monotonic() < until
+                        in_time = failure.broke_off or time.monotonic() < until
+                        again = failure.gave_no_answer and num_silent < SILENT_TRIES and in_time
                     if not again:
                         raise
                     continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered
 from tests.support.runs.machines import Machine, intend, now_ms
 from tests.support.stores.s3_server import S3Server, s3_server, spark_keys
+from tests.support.stores.sick_store import ALWAYS, Fault, FaultRule
 from tests.support.tables.builders import make_facts, make_files
 
 FACTS = make_facts(files=make_files(10))
@@ -134,6 +135,33 @@ def test_a_store_that_does_not_answer(server: S3Server, monkeypatch: pytest.Monk
     assert (unfit.code, unfit.where) == ("E681", storage.uri)
     assert (unfit.found or "").endswith("(Connection refused)")
     assert "secret" not in str(unfit)
+
+
+@pytest.mark.parametrize("times", [1, ALWAYS])
+@pytest.mark.parametrize(
+    ("method", "ask"),
+    [
+        ("GET", lambda storage: storage.listed("runs/")),
+        ("GET", lambda storage: storage.children("runs/")),
+        ("POST", lambda storage: storage.remove("a")),
+    ],
+    ids=["list", "children", "remove"],
+)
+def test_an_answer_that_breaks_off_is_asked_for_once_more(
+    server: S3Server, method: str, ask: Callable[[ObjectStorage], object], times: int
+) -> None:
+    storage = opened(server)
+    storage.write("a", b"1")
+    storage.write("runs/a", b"2")
+    well = ask(storage)
+    cut = server.faults.add(FaultRule(Fault.CUT_ANSWER, method, "/lake", times=times))
+    if times == 1:
+        assert ask(storage) == well
+    else:
+        with pytest.raises(StoreFailure) as failure:
+            ask(storage)
+        assert failure.value.code == "E681"
+    assert cut.num_met == min(times, 2)
 
 
 def test_settings_that_no_store_takes_are_an_error(server: S3Server) -> None:
