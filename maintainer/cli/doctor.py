@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -24,6 +24,8 @@ from maintainer.errors import EnvironmentUnfit, ExitCode, NoProject, ProjectErro
 from maintainer.journal.store.state_access import local_runs_dir, setting_without_effect, try_store
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.table_names import is_uri
+from maintainer.report.document.blocks import Document, Line, Row, Span, Table
+from maintainer.report.document.terminal_writer import terminal_text
 from maintainer.report.style import Role, Style
 from maintainer.report.text_layout import alike
 from maintainer.units import by_cause, count_of
@@ -90,7 +92,7 @@ def doctor_command(ctx: click.Context, output: str, no_spark: bool, warm: bool, 
     if output == "json":
         print_json({"format_version": FORMAT_VERSION, "checks": [asdict(check) for check in checks]})
     else:
-        click.echo(as_text(checks, Style(context.color)))
+        click.echo(terminal_text(as_document(checks), Style(context.color)), nl=False)
     if any(check.status is Status.FAIL for check in checks):
         ctx.exit(int(ExitCode.FINDINGS))
 
@@ -189,23 +191,15 @@ def _managed(
         yield Check(name, Status.OK if managed else Status.WARN, f"{count_of(managed, 'table')} by {rules}", fix)
 
 
-def as_text(checks: Iterable[Check], style: Style) -> str:
-    """Return one line per check, below it the way to fix what failed, and a last line that counts."""
-    checks = tuple(checks)
-    width = min(max((len(check.name) for check in checks), default=0), _WIDEST_NAME)
-    lines = []
+def as_document(checks: Sequence[Check]) -> Document:
+    """Return one row per check, below it the way to fix what failed, and a last line that counts."""
+    rows = []
     for check in checks:
-        word = style.paint(f"{check.status.value:4}", _ROLES[check.status])
-        code = f" [{check.code}]" if check.code else ""
-        head, *more = check.detail.splitlines() or [""]
-        lines.append(f"{word}  {check.name:{width}}  {head}{code}")
-        lines.extend(textwrap.indent(line, " " * (width + 8)) for line in more)
+        head, *below = check.detail.splitlines() or [""]
         if check.fix and check.status is not Status.OK:
-            lines.extend(
-                f"{'':{width + 8}}{'fix: ' if n == 0 else '     '}{line}"
-                for n, line in enumerate(check.fix.splitlines())
-            )
+            below += textwrap.indent(f"fix: {check.fix}", " " * 5).strip().splitlines()
+        word, code = Span(check.status.value, _ROLES[check.status]), f" [{check.code}]" if check.code else ""
+        rows += [Row((word, check.name, f"{head}{code}")), *(Row(("", "", line)) for line in below)]
     counts = Counter(check.status for check in checks)
     warnings, failures = count_of(counts[Status.WARN], "warning"), count_of(counts[Status.FAIL], "failure")
-    lines.append(f"{counts[Status.OK]} ok, {warnings}, {failures}")
-    return "\n".join(lines)
+    return [Table((), rows, widest=_WIDEST_NAME), Line(f"{counts[Status.OK]} ok, {warnings}, {failures}")]

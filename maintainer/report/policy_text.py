@@ -25,7 +25,7 @@ from maintainer.report.document.blocks import Block, Heading, Line, Row, Span, T
 from maintainer.report.document.markdown_writer import markdown_text
 from maintainer.report.document.terminal_writer import plain, terminal_text
 from maintainer.report.style import PLAIN, Role, Style
-from maintainer.report.text_layout import printable
+from maintainer.report.text_layout import WIDEST_PADDED_NAME, printable
 from maintainer.units import decimal_size, format_size
 
 # What YAML 1.2 core can only read as text: no number, no truth, no sign with a meaning.
@@ -111,7 +111,7 @@ def _value_table(resolution: Resolution, keys: Sequence[str]) -> Table:
         for key in keys
         for note in [_overrides(key, resolution)]
     ]
-    return Table((), rows, is_ragged=True)
+    return Table((), rows, widest=WIDEST_PADDED_NAME)
 
 
 def explain_json(resolution: Resolution) -> dict[str, Any]:
@@ -231,12 +231,9 @@ def _origin_json(origin: Origin) -> Mapping[str, object]:
 _WIDTH = 100
 
 
-def render_key(key: KeyDescription, style: Style = PLAIN) -> Iterator[str]:
-    """Yield the lines: what the key is for, what it may be, its default, unit and examples, the keys in it."""
+def render_key(key: KeyDescription, style: Style = PLAIN) -> str:
+    """Return what the key is for, what it may be, its default, unit and examples, the keys in it."""
     schema = key.schema
-    yield f"{style.paint(key.name, Role.BOLD)}   (in {key.file})"
-    yield from textwrap.wrap(schema.get("description", ""), _WIDTH, initial_indent="  ", subsequent_indent="  ")
-    yield ""
     facts = [
         ("type", _type(schema)),
         ("allowed", plain(_values(schema)) or ("" if "x-format" in schema else _bounds(schema))),
@@ -244,13 +241,13 @@ def render_key(key: KeyDescription, style: Style = PLAIN) -> Iterator[str]:
         ("default", plain(_default(schema))),
         ("keys", ", ".join("any name" if name == "*" else name for name in key.keys) or None),
     ]
-    for label, text in facts:
-        if text:
-            first, *rest = textwrap.wrap(text, _WIDTH - 12)
-            yield f"  {label:9} {first}"
-            yield from (f"  {'':9} {line}" for line in rest)
-    for index, example in enumerate(schema.get("examples", ())):
-        yield f"  {'example' if not index else '':9} {key.name.rpartition('.')[2]}: {written(example)}"
+    told = [(label, textwrap.wrap(text, _WIDTH - 12)) for label, text in facts if text]
+    name = key.name.rpartition(".")[2]
+    told.append(("example", [f"{name}: {written(example)}" for example in schema.get("examples", ())]))
+    rows = [Row(("" if number else label, line)) for label, lines in told for number, line in enumerate(lines)]
+    what = textwrap.wrap(schema.get("description", ""), _WIDTH, initial_indent="  ", subsequent_indent="  ")
+    title = Line((Span(key.name, Role.BOLD), f"   (in {key.file})"))
+    return terminal_text([title, *map(Line, what), Line(), Table((), rows, gap=3, indent=2)], style)
 
 
 def _types(schema: dict[str, object]) -> list[str]:

@@ -55,22 +55,22 @@ def pad_left(text: str, cells: int) -> str:
     return " " * (cells - display_width(text)) + text
 
 
-def padded_width(texts: Iterable[str]) -> int:
-    """Return the width of a column: the widest text that is not wider than ``WIDEST_PADDED_NAME``."""
-    return max((width for width in map(display_width, texts) if width <= WIDEST_PADDED_NAME), default=0)
+def padded_width(texts: Iterable[str], widest: int = WIDEST_PADDED_NAME) -> int:
+    """Return the width of a column: the widest text that is not wider than ``widest``."""
+    return max((width for width in map(display_width, texts) if width <= widest), default=0)
 
 
 def columns(
-    rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset(), gap: int = 2, *, is_ragged: bool = False
+    rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset(), gap: int = 2, *, widest: int | None = None
 ) -> list[str]:
     """Lay rows out as columns; ``right`` holds the indexes of right-aligned ones. The last column is not padded.
 
-    Nothing is cut: the widest cell makes its column as wide as it is, unless ``is_ragged`` and it is much wider.
+    Nothing is cut: the widest cell makes its column as wide as it is, but one that is wider than ``widest``.
     """
     if not rows:
         return []
     cells_of = list(zip(*rows, strict=True))
-    widths = [padded_width(cells) if is_ragged else max(map(display_width, cells)) for cells in cells_of]
+    widths = [max(map(display_width, cells)) if widest is None else padded_width(cells, widest) for cells in cells_of]
     lines = []
     for row in rows:
         cells = [

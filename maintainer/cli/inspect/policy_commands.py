@@ -173,7 +173,7 @@ def schema_command(
     elif markdown:
         click.echo(keys_markdown(), nl=False)
     elif key:
-        click.echo("\n".join(_explained(key, Style(context.color))))
+        click.echo(_explained(key, Style(context.color)), nl=False)
     elif out:
         with writing(out, "the schema"):
             out.write_text(shipped_text(_FILES[which]), encoding="utf-8")
@@ -181,10 +181,10 @@ def schema_command(
         click.echo(shipped_text(_FILES[which]), nl=False)
 
 
-def _explained(key: str, style: Style) -> list[str]:
+def _explained(key: str, style: Style) -> str:
     description = describe(key)
     if description is not None:
-        return list(render_key(description, style))
+        return render_key(description, style)
     near = f"maintainer explain {key}" if key.upper() in code_sections() else suggestion(key)
     raise ProjectError(
         f"no key `{key[:80]}` in a policy or in maintainer.yml",

@@ -82,7 +82,7 @@ class Table:
 
     ``width`` is how wide a terminal's line may be: a last cell that does not fit then stands below its row.
     ``nouns`` are as those of ``Bullets``. With a ``caption`` a page lets people sort it by its columns.
-    ``is_ragged``: on a terminal a cell that is much wider than others does not widen its column.
+    On a terminal a cell that is wider than ``widest`` does not widen its column.
     """
 
     heading: tuple[str, ...]
@@ -92,7 +92,7 @@ class Table:
     width: int | None = None
     gap: int = 2
     indent: int = 0
-    is_ragged: bool = False
+    widest: int | None = None
     caption: str = ""
 
 

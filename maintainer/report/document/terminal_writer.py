@@ -98,7 +98,7 @@ def _table(table: Table, style: Style) -> Iterator[str]:
     if table.width is not None:
         yield from _with_last_below(rows, roles, table, style)
         return
-    for line, role in zip(columns(rows, table.right, table.gap, is_ragged=table.is_ragged), roles, strict=True):
+    for line, role in zip(columns(rows, table.right, table.gap, widest=table.widest), roles, strict=True):
         yield style.paint(line, role) if role else line
 
 
