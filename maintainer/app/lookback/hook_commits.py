@@ -16,7 +16,7 @@ from pathlib import Path
 from maintainer.app.lookback.ledger_access import own_rows
 from maintainer.app.planning.reader_pool import ReaderPool
 from maintainer.app.project_folders import Project
-from maintainer.app.selection.chosen_tables import looked_at_at_once
+from maintainer.app.selection.chosen_tables import tables_read_at_once
 from maintainer.engine.process_loss import engine_gone, is_engine_lost
 from maintainer.engine.protocols import Engine, TableReader
 from maintainer.errors import MaintainerError
@@ -85,7 +85,7 @@ def append_hook_commits(project: Project, engine: Engine, plan: Plan, ledger: Le
 
     try:
         if tables:
-            jobs = min(MAX_AT_ONCE, looked_at_at_once(tables))
+            jobs = min(MAX_AT_ONCE, tables_read_at_once(tables))
             ReaderPool(engine, read_commits, give_up, Clock(), MAX_SECONDS).run([policies[ref] for ref in tables], jobs)
         found = [row for ref in tables for row in rows.get(ref, ())]
         if found:

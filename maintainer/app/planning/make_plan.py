@@ -18,7 +18,7 @@ from maintainer.app.planning.read_table import plan_beside_writers, read_for_pla
 from maintainer.app.planning.reader_pool import DEFAULT_TABLE_SECONDS, ReaderPool
 from maintainer.app.planning.run_statistics import learn, past_lessons
 from maintainer.app.project_folders import Project
-from maintainer.app.selection.chosen_tables import looked_at_at_once
+from maintainer.app.selection.chosen_tables import tables_read_at_once
 from maintainer.app.selection.managed_search import gone_tables, tables_found_before
 from maintainer.engine.process_loss import engine_gone, is_engine_lost
 from maintainer.engine.protocols import Engine, SignOfLife, TablePlaces, TableReader
@@ -196,7 +196,7 @@ class _Tables:
         in_turn = sorted(
             request.policies, key=lambda each: (not each.table.is_path, each.table.identifier in request.away)
         )
-        pool.run(in_turn, request.jobs or looked_at_at_once(policy.table for policy in in_turn))
+        pool.run(in_turn, request.jobs or tables_read_at_once(policy.table for policy in in_turn))
 
     def _plan(self, reader: TableReader, policy: ResolvedPolicy, counts: Callable[[], bool]) -> None:
         try:

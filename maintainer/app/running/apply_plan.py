@@ -12,7 +12,7 @@ from maintainer.app.planning.make_plan import known_tables
 from maintainer.app.planning.policy_places import PolicyPlaces
 from maintainer.app.planning.run_statistics import keep_lessons
 from maintainer.app.project_folders import Project
-from maintainer.app.selection.chosen_tables import worked_on_at_once
+from maintainer.app.selection.chosen_tables import tables_run_at_once
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.engine.protocols import Engine, SignOfLife, worker_name
 from maintainer.engine.refusing_buckets import RefusingBuckets
@@ -230,7 +230,7 @@ def apply_plan(
     journal.folder.write_plan(plan_bytes(plan))
     settings, around, clock = project.loaded.project, around or RunSurroundings(), Clock()
     bounds = FleetBounds(
-        jobs=spec.jobs or worked_on_at_once(table.ref for table in plan.tables),
+        jobs=spec.jobs or tables_run_at_once(table.ref for table in plan.tables),
         fail_fast=spec.fail_fast,
         max_failures=spec.max_failures if spec.max_failures is not None else settings.max_failures,
         run_timeout_seconds=spec.timeout_seconds or settings.timeout_seconds,

@@ -239,12 +239,12 @@ TABLE_BYTES = 512 << 20
 """Memory for each table that is worked on: what its files take in this process and in Spark."""
 
 
-def looked_at_at_once(tables: Iterable[TableRef]) -> int:
+def tables_read_at_once(tables: Iterable[TableRef]) -> int:
     """Return how many tables are looked at side by side."""
     return LOOKS_ON_STORE if _any_on_store(tables) else LOOKS_ON_DISK
 
 
-def worked_on_at_once(tables: Iterable[TableRef]) -> int:
+def tables_run_at_once(tables: Iterable[TableRef]) -> int:
     """Return how many tables are rewritten and cleaned side by side."""
     most = MOST_WORKED_ON if _any_on_store(tables) else min(2, os.cpu_count() or 1)
     return max(1, min(most, machine_memory_bytes() // TABLE_BYTES))

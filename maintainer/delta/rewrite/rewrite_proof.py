@@ -141,8 +141,8 @@ def _compare(job: RewriteJob, part: ProofPart) -> None:
     """
     read, written = part.measured.read, part.measured.written
     if read != written or part.row_problems:
-        found = "\n".join([f"written: {_figures(written.rows, written.sums)}", *part.row_problems])
-        allowed = f"read by {part.prover}: {_figures(read.rows, read.sums)}"
+        found = "\n".join([f"written: {_counted(written.rows, written.sums)}", *part.row_problems])
+        allowed = f"read by {part.prover}: {_counted(read.rows, read.sums)}"
         raise _wrong(job, "V501", "the rows written are not the rows read", found, allowed)
 
 
@@ -255,5 +255,5 @@ def shortened(problems: list[str]) -> str:
     return "\n".join([*problems[:SHOWN], *([f"and {more} more"] if more > 0 else [])])
 
 
-def _figures(rows: int, sums: tuple[int, ...]) -> str:
+def _counted(rows: int, sums: tuple[int, ...]) -> str:
     return f"{count_of(rows, 'row')}, fingerprint {'/'.join(f'{sum_:x}' for sum_ in sums)}"

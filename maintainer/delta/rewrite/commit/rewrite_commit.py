@@ -125,7 +125,7 @@ def commit_rewrite(
         judged = judge_landed(job, [action["add"] for action in landed if "add" in action])
         proof = replace(proof, findings=proof.findings + differences(landed, job.written, job.batch) + judged)
     return replace(
-        _figures(job, landed, read_version, version),
+        _receipt(job, landed, read_version, version),
         proof=proof,
         attempts=attempts,
         duration_seconds=time.monotonic() - started,
@@ -175,8 +175,8 @@ def _check_where_it_landed(job: RewriteJob, version: int, stamp: CommitStamp) ->
         return
 
 
-def _figures(job: RewriteJob, landed: Actions | None, read_version: int, version: int) -> CommitReceipt:
-    """The receipt's figures: of the landed commit's actions, or of ours if the log could not be read."""
+def _receipt(job: RewriteJob, landed: Actions | None, read_version: int, version: int) -> CommitReceipt:
+    """The receipt, with the figures of the landed commit's actions, or of ours if the log could not be read."""
     adds: list[dict[str, Any]] = [file.add for file in job.written]
     sizes_removed = [file.size_bytes for file in job.batch.files]
     deleted_rows = [file.deletion_vector.cardinality for file in job.batch.files if file.deletion_vector is not None]
