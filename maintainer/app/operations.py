@@ -162,19 +162,12 @@ def apply(
             opened = engines.enter_context(open_engine(options))
             start = engines.enter_context(opened.starting_beside(import_great_expectations))
             project = searched(project, spec, opened)
-            chosen = chosen or (None if saved is not None else chosen_tables(project, spec, command="apply"))
+            asked = saved or chosen or chosen_tables(project, spec, command="apply")
             clock.started()
-            if saved is not None:
-                project = with_recorded_tables(project, (table.ref for table in saved.tables))
-                away = tables_out_of_reach(opened, (table.ref for table in saved.user_tables if table.steps))
-                options.stages.began(f"checking {count_of(saved.num_tables, 'table')} of the plan")
-                to_do = check_saved_plan(
-                    project, opened.engine, saved, away, now_ms=Clock().now_ms(), exact=spec.exact,
-                    all_or_nothing=spec.all_or_nothing,
-                )  # fmt: skip
+            if isinstance(asked, Plan):
+                project, to_do = _checked(project, spec, opened, asked)
             else:
-                assert chosen is not None
-                request = replace(_plan_request(spec, opened, chosen, listener.table_planned), on_first_step=start)
+                request = replace(_plan_request(spec, opened, asked, listener.table_planned), on_first_step=start)
                 made = make_plan(project, opened.engine, request)
                 to_do = fit(project, narrowed(made, project.loaded, spec.selection, command="apply"), spec.budget)
             check_run_limits(project, to_do)
@@ -193,9 +186,8 @@ def apply(
             remember_found(project, to_do, on_problem)
             ledger = open_ledger(project, opened, on_problem)
             with observed_run(project, to_do, listener, on_problem) as sink:
-                prices = project.loaded.project.prices
-                requests = partial(clock.requests, opened, to_do, project.ledger_location, prices)
-                around = RunSurroundings(sink, preparation=preparation, requests=requests)
+                count = partial(clock.requests, opened, to_do, project.ledger_location, project.loaded.project.prices)
+                around = RunSurroundings(sink, preparation=preparation, requests=count)
                 outcome = apply_plan(project, opened.engine, to_do, journal, ledger, spec, around)
             if has_steps and outcome.interrupted_by != TERMINATED:
                 opened.start()  # raises what kept it from starting: then nothing was changed
@@ -203,6 +195,17 @@ def apply(
             if outcome.interrupted_by == TERMINATED:
                 opened.kill()
         return _finish(project, outcome, to_do, journal, problems, listener)
+
+
+def _checked(project: Project, spec: RunSpec, opened: OpenedEngine, saved: Plan) -> tuple[Project, Plan]:
+    """A saved plan as far as it still holds, and the project, which then knows all of its tables."""
+    project = with_recorded_tables(project, (table.ref for table in saved.tables))
+    away = tables_out_of_reach(opened, (table.ref for table in saved.user_tables if table.steps))
+    spec.engine.stages.began(f"checking {count_of(saved.num_tables, 'table')} of the plan")
+    return project, check_saved_plan(
+        project, opened.engine, saved, away, now_ms=Clock().now_ms(), exact=spec.exact,
+        all_or_nothing=spec.all_or_nothing,
+    )  # fmt: skip
 
 
 def watch(project: Project, spec: RunSpec, bounds: WatchBounds, switch: StopSwitch, listener: RunListener) -> WatchEnd:

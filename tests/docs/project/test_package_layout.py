@@ -54,6 +54,19 @@ def test_no_module_is_longer_than_four_hundred_lines(top: str) -> None:
     assert {str(path.relative_to(ROOT)): length for path, length in lengths.items() if length > MAX_LINES} == {}
 
 
+MAX_FUNCTION_LINES = 70
+
+
+def test_each_function_has_less_than_seventy_lines() -> None:
+    lengths = {
+        (path, node.name): (node.end_lineno or 0) - node.lineno + 1
+        for path, tree in modules("maintainer")
+        for node in nodes(tree)
+        if isinstance(node, ast.FunctionDef)
+    }
+    assert {name: lines for name, lines in lengths.items() if lines >= MAX_FUNCTION_LINES} == {}
+
+
 MAX_PARAMETERS = 7
 PUBLIC = ("__init__.py", "app/auto_compact_hook.py", "app/python_api/")
 """What users call by keywords; commands take an argument for each of their options."""
