@@ -34,14 +34,14 @@ help: ## show this list
 demo: check-java $(STAMPS)/demo ## build a small lake of real data and walk through everything (a few minutes)
 	$(BIN)/maintainer demo
 
-# Left out: tests of the tests' own tools, and those that need the S3 server, which takes minutes to build.
+# Left out: bounds of memory and size (`slow`), tests of the tests' own tools, and those that need the S3 server, which takes minutes to build.
 QUICK_TESTS := tests/unit $(addprefix --ignore=tests/unit/,support delta/storage journal/store)
 
 quick: WORKERS = 3
 quick: $(STAMPS)/dev ## ruff, and the unit tests that need neither Spark nor a server: under a minute
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(PYTEST) $(SPREAD) -q -m 'not long' $(QUICK_TESTS)
+	$(PYTEST) $(SPREAD) -q -m 'not long and not slow' $(QUICK_TESTS)
 
 # All tests with Spark are in one process: they begin first and take about half of the time. Two more share the others:
 # tests wait for processes and servers, too, and three keep two cores busy.

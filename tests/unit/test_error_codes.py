@@ -30,6 +30,8 @@ FIELD = re.compile(r"  --> .+|   = (?:found|allowed|help): .+|     \S.*")
 NAMES = re.compile(r"\0|`|--|Delta|Spark|Great Expectations|Z-order|JAVA_HOME|SPARK_HOME|E\d|[a-z]")
 """What a message may begin with: lower case, something put in, or a name."""
 
+pytestmark = pytest.mark.slow
+
 
 @cache
 def errors() -> tuple[MadeError, ...]:

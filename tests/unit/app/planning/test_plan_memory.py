@@ -65,6 +65,7 @@ def test_only_where_nothing_follows_a_plan_are_logs_forgotten(tmp_path: Path, mo
     assert [Path(folder).name for folder in forgotten] == ["a", "b"]
 
 
+@pytest.mark.slow
 def test_what_is_kept_of_a_table_has_a_bound(tmp_path: Path) -> None:
     tracemalloc.start()
     try:

@@ -92,6 +92,7 @@ def peaks(folder: Path, num_files: int, trash_seconds: int) -> tuple[int, int, i
     return while_planned, while_written, held + while_deleted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "trash_seconds", [0, pytest.param(7 * 86_400, marks=pytest.mark.nightly)], ids=["deleted", "moved"]
 )

@@ -267,6 +267,7 @@ def test_a_file_of_one_name_in_another_folder_does_not_count(lake: Path) -> None
     assert_only(lake, before, "t/a.parquet")
 
 
+@pytest.mark.slow
 def test_memory_for_many_files_is_bounded(lake: Path) -> None:
     num_files = 100_000
     files = [(f"part-{number:08}.parquet", "", number) for number in range(num_files)]

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
@@ -107,6 +108,7 @@ def expected_rows(table: FakeTable) -> list[int]:
     return sorted(rows)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(faults(), min_size=1, max_size=2))
 def test_any_fault(rounds: list[list[tuple[str, str, int]]]) -> None:

@@ -171,6 +171,7 @@ def check(moment: Moment) -> None:
     assert all(step.vacuum is None or step.vacuum.num_files_deleted == gone for step in steps)
 
 
+@pytest.mark.slow
 def test_after_a_kill_at_any_moment_the_next_run_makes_the_records_agree(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

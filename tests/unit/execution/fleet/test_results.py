@@ -189,6 +189,7 @@ def bytes_written(runs_dir: Path, num_tables: int, monkeypatch: pytest.MonkeyPat
     return written[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("each_seconds", [0.0, 2.0])
 def test_bytes_written_grow_with_the_tables_and_not_with_their_square(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, each_seconds: float

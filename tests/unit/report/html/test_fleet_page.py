@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import pytest
+
 from maintainer.model.plan.plan import BUILT_IN_POLICY, LeftAlone, Plan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
@@ -149,6 +151,7 @@ def test_the_list_of_runs_says_that_it_has_the_newest_only_where_it_leaves_some_
     assert f"The newest {MAX_RUNS_LISTED} runs, with the commit of the policies" in many
 
 
+@pytest.mark.slow
 def test_two_thousand_tables_of_a_fleet_stay_under_two_megabytes() -> None:
     good, plan = samples.good_run(), sample_plans.plan(sample_plans.orders())
     names = [TableRef(f"warehouse.some_longer_schema_name.table_number_{number:04}") for number in range(2000)]

@@ -117,6 +117,7 @@ def test_a_name_is_only_text(name: str) -> None:
     assert outline(run_page(outcome, nasty_plan, past)).tags == plain.tags
 
 
+@pytest.mark.slow
 def test_a_thousand_tables_stay_a_page_of_moderate_size() -> None:
     good, plan = samples.good_run(), sample_plans.plan(sample_plans.orders(), sample_plans.quiet("sales.regions"))
     sizes = file_sizes([2**e * 3 // 2 for e in range(8, 31) for _ in range(40)])
