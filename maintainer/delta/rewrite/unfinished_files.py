@@ -7,12 +7,14 @@ no other writer has. Files with that prefix can be removed, and no others are.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from urllib.parse import unquote
 
+from maintainer.delta.log.actions import to_physical
 from maintainer.delta.storage.log_paths import partition_spelling
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.table.commit_records import CommitStamp
@@ -55,7 +57,9 @@ def folders_of(storage: TableStorage, facts: TableFacts, partitions: Iterable[Pa
         folders.update(
             (uri, None) for uri, entry in storage.children(root).items() if entry.is_dir and "=" not in entry.name
         )
-    types = partition_types(facts)
+    types, schema = partition_types(facts), json.loads(facts.schema_json)
+    # With column mapping Delta 4.0 names folders by the names that columns have in files, later ones at random.
+    names = {column: {column, to_physical(schema, column)} for column in types}
     for values in dict.fromkeys(partitions):
         level = [root]
         for column, value in values:
@@ -63,16 +67,18 @@ def folders_of(storage: TableStorage, facts: TableFacts, partitions: Iterable[Pa
                 uri
                 for parent in level
                 for uri, entry in storage.children(parent).items()
-                if entry.is_dir and not entry.is_symlink and _is_folder_of(entry.name, column, value, types[column])
+                if entry.is_dir
+                and not entry.is_symlink
+                and _is_folder_of(entry.name, names[column], value, types[column])
             ]
         folders.update((uri, None) for uri in level)
     return [uri for uri in folders if not uri.endswith(f"/{LOG_FOLDER}")][:MAX_FOLDERS]
 
 
-def _is_folder_of(name: str, column: str, value: str | None, type_name: str) -> bool:
+def _is_folder_of(name: str, columns: Set[str], value: str | None, type_name: str) -> bool:
     """Whether a folder is that of a value, however its name spells it: writers spell one moment in several ways."""
     key, equals, text = unquote(name).partition("=")
-    if key != column or not equals:
+    if key not in columns or not equals:
         return False
     if text == NULL_PARTITION:
         return not value

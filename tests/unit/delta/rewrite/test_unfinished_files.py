@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from maintainer.delta.rewrite.unfinished_files import prefix_of_attempt, prefix_of_batch
+from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.log.schema_names import PHYSICAL_NAME
+from maintainer.delta.rewrite.unfinished_files import folders_of, prefix_of_attempt, prefix_of_batch
+from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.table.commit_records import CommitStamp
+from tests.support.tables.builders import make_facts
+from tests.unit.delta.log.replay.test_version_replay import NEVER_STARTED
 
 RUN = "20261122T220000Z-c609"
 
@@ -39,3 +47,30 @@ def test_each_attempt_of_a_batch_has_a_name_of_its_own() -> None:
 def test_what_is_no_run_id_names_no_files(run_id: str) -> None:
     with pytest.raises(ValueError, match="is not the id of a run"):
         prefix_of_batch(run_id, "t/zorder", 0)
+
+
+MAPPED = {"delta.columnMapping.mode": "name"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "found"),
+    [
+        ({}, {"", "p=a", "p=%61"}),
+        # Folders of random names, and those that Delta 4.0 names by the column's name in the files.
+        (MAPPED, {"", "p=a", "p=%61", "col-1=a", "x7"}),
+    ],
+)
+def test_where_a_rewrite_of_a_partition_may_have_left_files(
+    properties: dict[str, str], found: set[str], tmp_path: Path
+) -> None:
+    for name in ("p=a", "p=%61", "p=b", "col-1=a", "col-1=b", "col-2=a", "x7", "_delta_log"):
+        (tmp_path / name).mkdir()
+    facts = make_facts(partitioned_by=("p",), properties=properties)
+    if properties:
+        schema = json.loads(facts.schema_json)
+        schema["fields"][-1]["metadata"] = {PHYSICAL_NAME: "col-1"}
+        facts = replace(facts, schema_json=json.dumps(schema))
+    storage = TableStorage(DeltaJvm(NEVER_STARTED), tmp_path.as_uri())
+    folders = folders_of(storage, facts, [(("p", "a"),)])
+    root = storage.root_uri
+    assert {folder.removeprefix(root).strip("/").replace("%25", "%") for folder in folders} == found
