@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 from urllib.parse import unquote
 
-from maintainer.delta.commands.command_session import CommandSession, CommandStorage, table_name
+from maintainer.delta.commands.command_session import CommandSession, CommandStorage, partition_types, table_name
 from maintainer.delta.log.commit_history import read_commits
 from maintainer.delta.log.replay.checkpoint_actions import StatisticsWanted
 from maintainer.delta.log.replay.version_replay import IncompleteLog, LogState, ReplayedVersion, replay_version
@@ -165,12 +165,26 @@ def deletes_nothing(where: str) -> Refused:
     )
 
 
-def no_command(where: str, what: str) -> Refused:
+def refuse_shifted_times(session: CommandSession, facts: TableFacts) -> None:
+    """Refuse a table with partitions by a time where the session's commands would shift them.
+
+    Raises:
+        Refused: A442.
+    """
+    if "timestamp" not in partition_types(facts.schema_json, facts.partition_columns).values():
+        return
+    if (why := session.what_shifts_times()) is not None:
+        what = "partitions by a time: Delta 4.0 shifts them where Java's time zone is not UTC"
+        raise no_command(facts.ref.identifier, what, found=why)
+
+
+def no_command(where: str, what: str, *, found: str | None = None) -> Refused:
     """Return the refusal of work that no command of Delta does."""
     return Refused(
         f"the command engine has no command for {what}",
         code="A442",
         where=where,
+        found=found,
         help="plan and apply with --engine transaction beside the storage",
     )
 

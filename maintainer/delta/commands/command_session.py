@@ -21,7 +21,7 @@ from urllib.parse import unquote
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.schema_names import name_parts, quote
 from maintainer.delta.spark.spark_session import SessionLease, worker_session
-from maintainer.delta.storage.failures.engine_failures import describe
+from maintainer.delta.storage.failures.engine_failures import describe, message_of
 from maintainer.delta.storage.file_store import FileSource, StoredFile
 from maintainer.delta.storage.log_paths import text_uri
 from maintainer.delta.storage.table_log import TableLog
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 
 PIECE_BYTES = 16 << 20
+
+_DELTA_AND_ZONE = "SELECT java_method('io.delta.package', 'VERSION'), java_method('java.time.ZoneId', 'systemDefault')"
+_SAME_AS_UTC = ("UTC", "Etc/UTC", "UCT", "Etc/UCT", "GMT", "Etc/GMT", "Z", "Zulu", "Universal")
 
 
 @dataclass(slots=True)
@@ -59,6 +62,18 @@ class CommandSession:
     def rows(self, statement: str) -> list[Any]:
         """Run a statement and return its rows."""
         return list(self.spark.sql(statement).collect())
+
+    def what_shifts_times(self) -> str | None:
+        """What makes commands of this session shift times of partitions, as messages say it; None where nothing does.
+
+        Delta before 4.1 takes a time's text, which is of the session's zone (UTC), for one of Java's: delta#5599.
+        """
+        try:
+            ((delta, zone),) = self.rows(_DELTA_AND_ZONE)
+            is_right = zone in _SAME_AS_UTC or tuple(map(int, delta.split(".")[:2])) >= (4, 1)
+        except Exception as error:  # a server that lets nobody call Java, or another Delta
+            return f"the server does not say which Delta it has: {message_of(error)}"
+        return None if is_right else f"Delta {delta}, and Java's time zone is {zone}"
 
     def files(self, path: str, *, recursive: bool = False) -> DataFrame:
         """List a folder: ``path`` (text), ``size`` (bytes), ``at`` (milliseconds). Contents are not read.

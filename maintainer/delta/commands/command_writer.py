@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
-from maintainer.delta.commands.command_facts import CommandTableReader, deletes_nothing
+from maintainer.delta.commands.command_facts import CommandTableReader, deletes_nothing, refuse_shifted_times
 from maintainer.delta.commands.command_selection import (
     Selected,
     refuse_other_spelling,
@@ -110,6 +110,7 @@ class CommandTableWriter:
                 raise files_gone(missing, len(batch.files), self._reader.storage(facts), facts)
             self._session.describe(f"{facts.ref.identifier}: {step.kind}")
             refuse_other_spelling(now, batch, facts.ref.identifier)
+            refuse_shifted_times(self._session, now)
             selected = select(now, step, batch, table_of_path(self._reader.storage(now).root_text))
             refuse_part_of_a_partition(selected, step, batch, facts.ref.identifier)
             before_commit(now.version, None)
