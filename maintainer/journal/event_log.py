@@ -15,6 +15,7 @@ import json
 import os
 import re
 import threading
+import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -50,6 +51,9 @@ MAX_LINE_BYTES = 4 * 1024 * 1024
 
 LAST_BYTES = 64 * 1024
 """So much of a record's end is read for its last event; a longer last line counts as unknown."""
+
+LOOK_SECONDS = 1.0
+"""Longer than anybody looks whether a record is locked."""
 
 _WORDS = frozenset({"detail", "reason", "note", "stopped", "interrupted_by", "by", "what"})
 """Fields in sentences; every other text is a name or a place, by which it is looked up again."""
@@ -254,7 +258,7 @@ def add_event(runs_dir: Path, run_id: str, event: RunEvent, *, by: str) -> None:
     path = runs_dir / run_id / EVENTS_FILE
     if by != run_id and (runs_dir.parent / ONE_WRITER).exists():
         path = path.with_name(f"events.{by}.jsonl")
-    log = EventLog(path)
+    log = EventLog(path, shows_life=False)
     try:
         log.append(line_of(event), durable=True)
     finally:
@@ -273,7 +277,7 @@ def is_locked(path: Path) -> bool:
     except OSError:
         return False
     try:
-        return not try_lock(handle)
+        return not try_lock(handle, shared=True)
     finally:
         os.close(handle)
 
@@ -285,8 +289,13 @@ class EventLog:
     that pretend to be complete.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, shows_life: bool = True) -> None:
         """Open for appending; on a file with a torn last line, start on a new one.
+
+        Args:
+            path: The file.
+            shows_life: The run whose record it is goes on. Who adds to the record of a run that is over must not make
+                it look alive: meanwhile nobody would settle what it left.
 
         Raises:
             FolderUnwritable: E650, the file cannot be opened.
@@ -297,10 +306,17 @@ class EventLog:
         self._reason = "the record is closed"
         with recording(path, code="E650"):
             self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, PRIVATE_FILE)
-            try_lock(self._handle)  # shows that the run is alive; the record is written without it, too
+            if shows_life:
+                self._show_life()
             size = os.fstat(self._handle).st_size
             if size and os.pread(self._handle, 1, size - 1) != b"\n":
                 os.write(self._handle, b"\n" + encode({"type": REOPENED, "at_ms": 0}))
+
+    def _show_life(self) -> None:
+        """Hold the file locked, when nobody looks whether it is; the record is written without it, too."""
+        until = time.monotonic() + LOOK_SECONDS
+        while not try_lock(self._handle) and time.monotonic() < until:
+            time.sleep(0.01)
 
     def append(self, event: Event, *, durable: bool = False) -> None:
         """Write one event; with ``durable`` it is on the disk when this returns.

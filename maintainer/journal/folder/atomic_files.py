@@ -196,8 +196,11 @@ def open_document(path: Path) -> TextIO:
     return path.open(encoding="utf-8", errors="surrogatepass", newline="")
 
 
-def try_lock(handle: int) -> bool:
+def try_lock(handle: int, *, shared: bool = False) -> bool:
     """Take an advisory lock that ends with the process; False when another one holds it.
+
+    Any number of processes may hold one that is ``shared``, beside none that is not: so who looks whether it is held
+    does not look like its holder.
 
     Storage without locks counts as lockable: then a run that is still alive looks dead, which costs a second look
     at the table's log and nothing else.
@@ -205,7 +208,7 @@ def try_lock(handle: int) -> bool:
     if fcntl is None:
         return True
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
-from maintainer.journal.event_log import REOPENED, EventLog, decode, encode, is_alive, read_events
-from maintainer.journal.folder.atomic_files import FolderUnwritable
+from maintainer.journal.event_log import (
+    EVENTS_FILE,
+    REOPENED,
+    EventLog,
+    add_event,
+    decode,
+    encode,
+    is_alive,
+    read_events,
+)
+from maintainer.journal.folder.atomic_files import FolderUnwritable, try_lock
+from maintainer.model.run.run_events import Note
 
 
 def write(path: Path, *names: str) -> None:
@@ -113,3 +124,38 @@ def test_each_refusal_after_a_failed_write_says_why_the_first_one_failed() -> No
             assert "No space left on device" in (caught.value.found or "")
     finally:
         log.close()
+
+
+def test_who_adds_to_the_record_of_a_run_that_is_over_does_not_make_it_look_alive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another table of the same run would settle nothing meanwhile of what that run left."""
+    path = tmp_path / "run" / EVENTS_FILE
+    path.parent.mkdir()
+    write(path, "one")
+    alive: list[bool] = []
+    append = EventLog.append
+
+    def looked(log: EventLog, event: dict[str, object], *, durable: bool = False) -> None:
+        alive.append(is_alive(path))
+        append(log, event, durable=durable)
+
+    monkeypatch.setattr(EventLog, "append", looked)
+    add_event(tmp_path, "run", Note(1, "settled", "what"), by="later")
+    assert (alive, len(read_events(path).lines)) == ([False], 2)
+
+
+def test_who_looks_whether_a_run_is_alive_looks_dead_to_others_and_does_not_keep_it_from_showing_life(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "e"
+    write(path, "one")
+    looking = os.open(path, os.O_RDONLY)
+    assert try_lock(looking, shared=True)
+    assert not is_alive(path)
+    timer = threading.Timer(0.1, os.close, (looking,))
+    timer.start()
+    log = EventLog(path)
+    assert is_alive(path)
+    log.close()
+    timer.join()
