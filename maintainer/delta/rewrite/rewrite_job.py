@@ -28,6 +28,7 @@ from maintainer.delta.rewrite.commit.batch_transaction import Transaction, check
 from maintainer.delta.rewrite.curve_writer import curve_tags
 from maintainer.delta.rewrite.unfinished_files import folders_of, remove_files_named
 from maintainer.delta.storage.failures.engine_failures import as_write_error
+from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import AddAction, LiveFilesReader
 from maintainer.delta.transaction.requirements import (
@@ -101,6 +102,8 @@ class RewriteJob:
     source_findings: dict[int, SourceStatistics] = field(default_factory=dict)
     """For bins of lane copy: what the log had wrong about the statistics of their files."""
     written: list[WrittenFile] = field(default_factory=list)
+    stored: dict[str, StoredFile] = field(default_factory=dict)
+    """What the storage said of each written file, by path, when the proof of them began."""
     judged: dict[str, tuple[str | None, tuple[StatisticsColumn, ...], RowFigures]] = field(default_factory=dict)
     """By path of a written file: its statistics as they were judged, their columns, and the figures of its rows."""
     row_orders: dict[int, list[np.ndarray]] = field(default_factory=dict)
@@ -267,6 +270,8 @@ class RewriteJob:
             files = self.live_files.of_version(self.facts, self.facts.version, [file.key for file in self.batch.files])
             check_as_planned(self.storage, self.facts, files.metadata, files.protocol)
             self.metadata, self.read_version = files.metadata, files.version
+            if files.statistics is not None:
+                self.source_statistics = dict(files.statistics)
             check_all_live(self, files.adds)
             refuse_irregular_files(self.storage, (file.path for file in self.batch.files), self.where)
             self.source_of = {file.key: files.adds[file.key] for file in self.batch.files}

@@ -105,6 +105,7 @@ def _prove_adds(job: RewriteJob) -> None:
                 found=path,
                 help="another program deletes files in the table's folder; stop it, then run `maintainer apply` again",
             )
+        job.stored[path] = status
         return status.size_bytes
 
     _refuse_actions(job, problems or check_sizes(job.written, size_of))

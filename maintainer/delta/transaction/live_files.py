@@ -43,7 +43,8 @@ class LiveFiles:
 
     ``commit`` is the commit file of the version, looked at before the files were read; None if it is not there any
     more. ``complete`` is False where a table has so many files that only those asked for are here. ``log`` is what else
-    the version is made of, without its files; None where its commits were not replayed as a whole.
+    the version is made of, without its files; None where its commits were not replayed as a whole. ``statistics`` are
+    those of the files that were asked for, by path, where the log was read for them; they are not kept.
     """
 
     table_id: str
@@ -54,6 +55,7 @@ class LiveFiles:
     adds: Mapping[FileKey, AddAction]
     complete: bool = True
     log: LogState | None = None
+    statistics: Mapping[str, str] | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -195,7 +197,8 @@ class LiveFilesReader:
         result is None.
         """
         try:
-            replayed = replay_version(storage, version, listed)
+            paths = False if keys is None else {path for path, _ in keys}
+            replayed = replay_version(storage, version, listed, with_statistics=paths)
         except UNREADABLE as error:
             _LOG.info("%s@%d: left to Spark, as the log cannot be replayed: %s", location, version, error)
             return None
@@ -206,7 +209,9 @@ class LiveFilesReader:
         log = replace(state, files={})
         files = LiveFiles(table_id, version, state.metadata, state.protocol, replayed.commit, adds, complete, log)
         self._keep((location, table_id, version), files)
-        return files
+        if keys is None:
+            return files
+        return replace(files, statistics={file.path: file.stats for file in state.files.values() if file.stats})
 
     def _unchanged(self, storage: TableStorage, key: tuple[str, str, int]) -> LiveFiles | None:
         """Return what is kept of a version, if its commit file is still the one that was read."""

@@ -233,22 +233,35 @@ class Executors:
         self._on_lack = on_lack
         self._looking = threading.Lock()
         self._is_ready: bool | None = None
+        self._context: SparkContext | None = None
+        self.speculate = False
+        """Whether Spark may run a second attempt of a task beside the first."""
         self.jobs = SharedJobs()
 
     def are_ready(self, jvm: DeltaJvm) -> bool:
         """Whether bins go to executors; whoever asks first looks whether they have this package."""
+        with self._looking:
+            if self._is_ready is None:
+                self._is_ready = self._ready_now(jvm)
+            return self._is_ready
+
+    def _ready_now(self, jvm: DeltaJvm) -> bool:
         spread = self._spread
         if spread is None:
             spread = not is_one_process(str(jvm.session_setting("spark.master")))
         if not spread:
             return False
-        with self._looking:
-            if self._is_ready is None:
-                lack = _lack(context_of(jvm))
-                self._is_ready = lack is None
-                if lack is not None:
-                    self._on_lack(f"bins are written in this process, and none on executors: {lack}")
-            return self._is_ready
+        self.speculate = (jvm.session_setting("spark.speculation") or "false").lower() == "true"
+        lack = _lack(self.context(jvm))
+        if lack is not None:
+            self._on_lack(f"bins are written in this process, and none on executors: {lack}")
+        return lack is None
+
+    def context(self, jvm: DeltaJvm) -> SparkContext:
+        """The context of the session that all workers share: nothing of it is asked of Spark for each bin."""
+        if self._context is None:
+            self._context = context_of(jvm)
+        return self._context
 
 
 @dataclass(slots=True)
@@ -272,7 +285,8 @@ class SpreadBins:
             raise LaneUnfit("its files are read through Hadoop alone")
         task = BinTask(0, work, lane, is_compared_exactly(job, work.number), SCRATCH_ROOM.most_bytes)
         try:
-            asked = self.executors.jobs.ask(context_of(job.jvm), task, partial(job.place.check_stop, job.where))
+            context = self.executors.context(job.jvm)
+            asked = self.executors.jobs.ask(context, task, partial(job.place.check_stop, job.where))
         except BaseException:
             self._remove_others(job, work, range(2 * MAX_ATTEMPTS))
             raise
@@ -284,8 +298,7 @@ class SpreadBins:
             if is_engine_lost(asked.failure):
                 raise asked.failure
             raise LaneUnfit(f"its task was lost: {message_of(asked.failure)[:200]}")
-        speculates = (job.jvm.session_setting("spark.speculation") or "false").lower() == "true"
-        if answer.attempt or answer.leaves or speculates:
+        if answer.attempt or answer.leaves or self.executors.speculate:
             counted = None if answer.written is None else answer.attempt
             self._remove_others(job, work, (number for number in attempts if number != counted))
         if answer.written is None:
@@ -305,7 +318,7 @@ class SpreadBins:
         job.delete_found(paths)
 
     def part_of(self, job: RewriteJob, number: int) -> ProofPart | None:
-        """What an executor measured of a bin, if its new files are what the storage holds now under their names.
+        """What an executor measured of a bin, if its new files are what the storage held when the proof began.
 
         None where somebody else must prove the bin: also where others deleted rows of it since.
         """
@@ -318,7 +331,7 @@ class SpreadBins:
         if files != answer.written.files:
             return None
         for file, stored in zip(files, answer.written.stored, strict=True):
-            found = job.storage.status(job.storage.uri(file.path))
+            found = job.stored.get(file.path)
             if found is None or replace(found, device_and_inode=None) != stored:
                 return None
         return replace(answer.part, written=files)

@@ -37,7 +37,7 @@ from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.rewrite.rewrite_proof import prove_rewrite
 from maintainer.delta.storage.log_paths import path_uri
 from maintainer.delta.storage.object_files import ObjectFiles
-from maintainer.delta.storage.table_storage import bucket_of
+from maintainer.delta.storage.table_storage import TableStorage, bucket_of
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.engine.store.cloud_settings import store_settings
 from maintainer.errors import CheckImpossible, VerificationFailed
@@ -169,13 +169,36 @@ def test_row_groups_are_copied_by_a_small_jvm_of_the_task(
 
 def test_where_others_deleted_rows_since_an_executors_proof_does_not_count(rewrite: Rewrite) -> None:
     with rewrite.job(Tasks()) as job:
-        write_bins(job)
+        proven(job)
         assert job.spread is not None
         assert job.spread.part_of(job, 0) is not None
         job.carried_deletes = CarriedDeletes(job.batch, job.source_of, tuple(job.written), bins=frozenset({0}))
         assert job.spread.part_of(job, 0) is None
         assert job.spread.part_of(job, 1) is not None
         job.carried_deletes = None
+        job.discard()
+
+
+def test_a_bin_costs_one_look_at_its_file_and_no_question(rewrite: Rewrite, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    status, ask, once_asked = TableStorage.status, Cluster.session_setting, ("spark.master", "spark.speculation")
+
+    def look(storage: TableStorage, uri: str) -> Any:
+        looked.append(uri)
+        return status(storage, uri)
+
+    with rewrite.job(Tasks()) as job:
+        assert job.spread is not None
+        assert job.spread.executors.are_ready(job.jvm)
+        monkeypatch.setattr(TableStorage, "status", look)
+        monkeypatch.setattr(
+            Cluster, "session_setting", lambda jvm, key: never() if key in once_asked else ask(jvm, key)
+        )
+        monkeypatch.setattr(LiveFilesReader, "statistics", never)  # they were read with the files
+        write_bins(job)
+        looked.clear()
+        assert prove_rewrite(job).source_statistics.num_computed == 6
+        assert sorted(looked) == sorted(job.storage.uri(file.path) for file in job.written)
         job.discard()
 
 
