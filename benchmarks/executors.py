@@ -5,7 +5,8 @@ own: 20 ms for each request and 10 MB/s (``process_relay``). All of them share t
 where these are the bound, and not the ways, seconds say nothing of a cluster, and the driver's own figures do.
 
 The driver's CPU is that of its Python and of its JVM, start and commits included. What of it goes into reading, writing
-and proving bins follows from two controls on the same master with two executors, which start, plan and commit alike:
+and proving bins follows from two controls on a master of the same kind with two executors, which start, plan and commit
+alike:
 
 * processes beside the driver, which are not counted, write and prove the bins. Less the time of the tables' threads
   while they ask for bins and judge the answers, this is a run without bins;
@@ -62,17 +63,19 @@ TICKS = os.sysconf("SC_CLK_TCK")
 STANDALONE = "standalone"
 DRIVER_MEMORY, EXECUTOR_MEMORY = "1g", "700m"
 ALONE = "one driver alone"
-NO_BINS, NO_SPREAD = "2 executors, bins beside the driver", "2 executors, `--no-spread`"
-"""The controls."""
+NO_BINS, NO_SPREAD = ", bins beside the driver", ", `--no-spread`"
+"""What the names of the controls end with."""
 MASTERS = {
     ALONE: "local[2]",
     "1 executor": "local-cluster[1,1,1024]",
     "2 executors": "local-cluster[2,1,1024]",
-    NO_BINS: "local-cluster[2,1,1024]",
-    NO_SPREAD: "local-cluster[2,1,1024]",
+    f"2 executors{NO_BINS}": "local-cluster[2,1,1024]",
+    f"2 executors{NO_SPREAD}": "local-cluster[2,1,1024]",
     "4 executors": "local-cluster[4,1,1024]",
     "standalone master, 1 worker": STANDALONE,
     "standalone master, 2 workers": STANDALONE,
+    f"standalone master, 2 workers{NO_BINS}": STANDALONE,
+    f"standalone master, 2 workers{NO_SPREAD}": STANDALONE,
     "standalone master, 4 workers": STANDALONE,
 }
 PYTHON, JVM, EXECUTORS = "driver's Python", "driver's JVM", "executors"
@@ -110,9 +113,9 @@ class Ran:
         return sum(own) + self.spent.get("jvm's jobs", 0.0)
 
     def of_bins(self, without: Ran) -> tuple[float, float]:
-        """Seconds of the driver's CPU for bins, a table: of its Python and of its JVM. ``without`` is `NO_BINS`."""
+        """Seconds of the driver's CPU for bins, a table: of Python and JVM. ``without`` is the control without bins."""
         python = self.spent["python"]
-        if self.master == NO_SPREAD:  # its libraries have threads of their own
+        if self.master.endswith(NO_SPREAD):  # its libraries have threads of their own
             python = self.cpu_seconds[PYTHON] - without.cpu_seconds[PYTHON] + without.spent["python"]
         return python / self.tables, (self.of_spark - without.of_spark) / self.tables
 
@@ -247,7 +250,7 @@ def run(bench: StoreBench, lake: Path, name: str, ways: tuple[float, float], job
         }  # fmt: skip
         master, workers = MASTERS[name], list[int]()
         if master == STANDALONE:
-            master, workers = stack.enter_context(standalone(home, env, int(name.split()[-2])))
+            master, workers = stack.enter_context(standalone(home, env, int(name.split()[2])))
         ran.passed = stack.enter_context(process_relay(bench.port, *ways))
         files = {f"policies/{one}.yml": f"table: s3://{BUCKET}/{prefix}/{one}\n{POLICY}\n" for one in names}
         settings = SETTINGS.format(url=f"http://127.0.0.1:{ran.passed.port}")
@@ -256,8 +259,8 @@ def run(bench: StoreBench, lake: Path, name: str, ways: tuple[float, float], job
         arguments = ["--project", str(project), "apply", "--yes", "-o", "json", "-j", str(jobs), "--master", master]
         arguments += ["--conf", f"spark.executor.memory={EXECUTOR_MEMORY}"]
         arguments += ["--conf", f"spark.driver.memory={DRIVER_MEMORY}"]
-        arguments += ["--no-spread"] * (name == NO_SPREAD)
-        arm = json.dumps([str(taken), name == NO_BINS, *arguments])
+        arguments += ["--no-spread"] * name.endswith(NO_SPREAD)
+        arm = json.dumps([str(taken), name.endswith(NO_BINS), *arguments])
         command = [sys.executable, str(Path(__file__).resolve()), "--arm", arm]
         started = time.monotonic()
         process = subprocess.Popen(
@@ -292,7 +295,7 @@ def _check_spread(name: str, results: dict[str, Any]) -> None:
         for table in results["tables"] for step in table["steps"] for commit in step["commits"]
         for use in (commit["proof"] or {}).get("lanes", [])
     ]  # fmt: skip
-    if not uses or any(use is (name in (ALONE, NO_SPREAD)) for use in uses):
+    if not uses or any(use is (name == ALONE or name.endswith(NO_SPREAD)) for use in uses):
         raise SystemExit(f"{name}: {sum(uses)} of {len(uses)} kinds of bins were written on executors")
 
 
@@ -384,13 +387,21 @@ def render(rows: Sequence[Ran], lake_bytes: int, options: argparse.Namespace) ->
             f"{ran.passed.total('requests', of_driver=False):,} |"
         )
     by_name = {ran.master: ran for ran in rows}
-    if NO_BINS not in by_name or NO_SPREAD not in by_name:
-        return "\n".join(lines) + "\n"
-    without = by_name[NO_BINS]
-    whole_bins = sum(by_name[NO_SPREAD].of_bins(without))
-    lines += ["", "| | driver's CPU for bins, a table: Python, JVM | of one driver's | bins a job |", "|" + "---|" * 4]
+    for kind in ("2 executors", "standalone master, 2 workers"):
+        if {kind + NO_BINS, kind + NO_SPREAD} <= by_name.keys():
+            alike = [
+                ran for ran in rows if ran.master != ALONE and (MASTERS[ran.master] == STANDALONE) is ("," in kind)
+            ]
+            lines += _of_bins(alike, by_name[kind + NO_BINS], by_name[kind + NO_SPREAD])
+    return "\n".join(lines) + "\n"
+
+
+def _of_bins(rows: Sequence[Ran], without: Ran, by_driver: Ran) -> list[str]:
+    """Return what bins cost the driver on masters of one kind."""
+    whole_bins = sum(by_driver.of_bins(without))
+    lines = ["", "| | driver's CPU for bins, a table: Python, JVM | of one driver's | bins a job |", "|" + "---|" * 4]
     for ran in rows:
-        if ran.master in (ALONE, NO_BINS):
+        if ran is without:
             continue
         of_python, of_jvm = ran.of_bins(without)
         jobs, tasks = ran.spent.get("jobs", 0), ran.spent.get("tasks", 0)
@@ -398,7 +409,7 @@ def render(rows: Sequence[Ran], lake_bytes: int, options: argparse.Namespace) ->
             f"| {ran.master} | {1000 * (of_python + of_jvm):.0f} ms: {1000 * of_python:.0f}, {1000 * of_jvm:.0f} "
             f"| {(of_python + of_jvm) / whole_bins:.1%} | {tasks / jobs if jobs else 0:.1f} |"
         )
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def main() -> None:
