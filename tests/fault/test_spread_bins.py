@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +21,7 @@ from tests.support.writers.executor_faults import jobs_of, plant
 pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parents[2]
+PIP = f"{shlex.quote(sys.executable)} -m pip"
 TABLES = ("again", "clean", "forged", "full", "killed", "lost", "slow")
 
 
@@ -115,6 +118,40 @@ def test_each_fault_costs_its_bin_and_no_row_and_leaves_no_file(project: Path, t
     events = "".join(path.read_text(encoding="utf-8") for path in project.glob(".maintainer/runs/*/events.jsonl"))
     assert f"wrote is gone: 1 file, such as {late.name}" in events
     bystander.unlink()
+
+
+def archive(folder: Path) -> Path:
+    """The archive of clusters.md, made by its command, of this package."""
+    page = (ROOT / "docs" / "clusters.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^\$ (pip install --target lib .* && tar -czf maintainer\.tgz .*)$", page, re.MULTILINE)
+    command = re.sub(r"^pip|'maintainer(?=\[)", lambda of: PIP if of[0] == "pip" else f"'{ROOT}", command)
+    made = subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, timeout=500, check=False)
+    assert made.returncode == 0, made.stderr[-3000:]
+    return folder / "maintainer.tgz"
+
+
+@pytest.mark.timeout(900)
+def test_the_archive_brings_the_package_and_without_it_the_run_says_so_once(project: Path, tmp_path: Path) -> None:
+    """Executors have a Python that does not know the package, and a search path of their own."""
+    bare = str(Path(sys.base_prefix) / "bin" / "python3")
+    assert subprocess.run(
+        [bare, "-E", "-c", "import maintainer"], cwd=tmp_path, capture_output=True, check=False
+    ).returncode
+    home, master = spark_home(tmp_path / "spark"), ("--master", "local-cluster[2,1,1024]")
+    brought = ("--conf", f"spark.archives={archive(tmp_path)}#maintainer")
+    found = ("--conf", "spark.executorEnv.PYTHONPATH=maintainer")
+    code, tables, said = apply(project, home, *master, *brought, *found, "-s", "lake/clean", PYSPARK_PYTHON=bare)
+    assert code == 0, said
+    assert [(lane, prover) for lane, prover, _ in lanes(tables["clean"])] == [("local", "DuckDB")]
+    assert lanes(tables["clean"])[0][2].endswith("; on an executor"), said
+    code, tables, said = apply(
+        project, home, *master, *found, "-s", "lake/again", "-s", "lake/full", PYSPARK_PYTHON=bare
+    )
+    assert code == 0, said
+    assert said.count("none on executors: ModuleNotFoundError: No module named 'maintainer'") == 1, said
+    for name in ("again", "full"):
+        assert [reason for _, _, reason in lanes(tables[name]) if "on an executor" in reason] == []
+        assert rows_and_files(project / "lake" / name) == (list(range(40)), 1)
 
 
 def test_on_request_the_tasks_of_this_machine_do_it(project: Path) -> None:
