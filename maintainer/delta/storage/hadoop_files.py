@@ -9,14 +9,19 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
 from urllib.parse import unquote
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.storage.failures.engine_failures import describe
 from maintainer.delta.storage.failures.machine_failures import MISSING
-from maintainer.delta.storage.failures.store_answers import refuses_credentials, says_no_reason
+from maintainer.delta.storage.failures.store_answers import refuses_credentials, says_busy, says_no_reason
 from maintainer.delta.storage.file_store import DeletedMany, FileStore, StoredFile, java_quote, local_path, one_spelling
-from maintainer.engine.store.request_count import REQUEST_COUNT
+from maintainer.engine.store.object_storage import REQUESTS_ABREAST
+from maintainer.engine.store.store_clients import OF_TABLES
+from maintainer.engine.store.store_failures import BUSY, StoreFailure
+from maintainer.engine.store.store_pace import StorePace
 from maintainer.model.table.store_requests import StoreRequests
 
 _STATUS = re.compile(
@@ -29,6 +34,11 @@ OBJECTS_AT_ONCE = 1000
 
 _Version = tuple[str, bool, bool]
 """Its id, whether it is a delete marker, and whether it is the newest."""
+
+_PACE = StorePace(REQUESTS_ABREAST, OF_TABLES.paced_seconds)
+"""Of requests by S3A's own client, which repeats one once: S3A's waits for a busy store are around its other calls."""
+
+_Answer = TypeVar("_Answer")
 
 _NEXT_STATUS = re.compile(r", (?=\w*FileStatus\{path=)")
 
@@ -125,8 +135,7 @@ class HadoopFiles(FileStore):
         return found
 
     def _version_page(self, prefix: str, after: str) -> tuple[dict[str, list[_Version]], bool]:
-        REQUEST_COUNT.add(StoreRequests(lists=1))  # as in _delete_objects
-        return self._jvm.object_versions(self._fs, prefix, after)
+        return _at_pace(lambda: self._jvm.object_versions(self._fs, prefix, after), StoreRequests(lists=1))
 
     def _delete_objects(self, versions: Mapping[str, str | None], page: int) -> DeletedMany:
         """Delete files, or the versions named of them, so many by one request."""
@@ -134,8 +143,7 @@ class HadoopFiles(FileStore):
         keys = list(uris)
         for start in range(0, len(keys), page):
             asked = {key: versions[uris[key]] for key in keys[start : start + page]}
-            REQUEST_COUNT.add(StoreRequests(deletions=1))  # S3A counts none of those that go through its client
-            errors, made = self._jvm.delete_objects(self._fs, asked)
+            errors, made = _at_pace(partial(self._jvm.delete_objects, self._fs, asked), StoreRequests(deletions=1))
             kept.update((uris[key], why) for key, why in errors.items())
             markers.update((uris[key], marker) for key, marker in made.items())
         return DeletedMany(kept, markers)
@@ -191,6 +199,23 @@ class HadoopFiles(FileStore):
             # Hadoop's local file system follows links even where it is asked not to.
             is_symlink=bool(status.isSymlink()) or (uri.startswith("file:") and os.path.islink(local_path(uri))),
         )
+
+
+def _at_pace(ask: Callable[[], _Answer], requests: StoreRequests) -> _Answer:
+    """Ask by S3A's own client, and again while the store is busy. S3A does not count these requests."""
+
+    def asked() -> _Answer:
+        try:
+            return ask()
+        except Exception as error:
+            if says_busy(describe(error)):
+                raise StoreFailure(BUSY, "") from error  # only how long it lasts is told by it
+            raise
+
+    try:
+        return _PACE.asked(asked, requests)
+    except StoreFailure as failure:
+        raise failure.__cause__ or failure from None
 
 
 def _why_covered(versions: Collection[_Version], marker: str) -> str | None:

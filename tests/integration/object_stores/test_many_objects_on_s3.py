@@ -118,8 +118,8 @@ def test_ten_thousand_objects_go_by_few_requests_past_503s_and_a_lost_answer(
     assert (done.returncode, done.document["problems"]) == (0, []), done.err or done.out
     assert [rule.num_met for rule in rules] == [2, 1]
     requests = [path for method, path, _ in server.faults.requests if method == "POST" and path.strip("/") == "lake"]
-    # What was refused or lost is sent again, and the client may send one more.
-    assert 0 <= len(requests) - sum(rule.times for rule in rules) - MANY // FILES_OF_A_REQUEST <= 1
+    # What was refused or lost is sent again; the state, which is there too, deletes an object or two.
+    assert 0 <= len(requests) - sum(rule.times for rule in rules) - MANY // FILES_OF_A_REQUEST <= 2
     assert server.faults.num_requests("DELETE", ".parquet", f"/tables/{name}/") == 0
     assert data_files(server, name) == live
     assert project.rows(name) == rows

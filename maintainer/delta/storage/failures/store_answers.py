@@ -172,6 +172,11 @@ def client_error(chain: Sequence[Failure], where: str) -> TableError | None:
     return raised(what, code="T445", where=where, found=_answer(chain), help=way_out)
 
 
+def says_busy(chain: Sequence[Failure]) -> bool:
+    """Tell whether a store refused a request since there are too many, or failed for a moment."""
+    return any(_BUSY.search(f"{failure.type_name}: {failure.message}") for failure in chain)
+
+
 def says_no_reason(chain: Sequence[Failure]) -> bool:
     """Tell whether S3 refused a request without a word why: an answer to HEAD has no body."""
     answers = [said for failure in chain if (said := _SAID.search(failure.message)) is not None]

@@ -9,12 +9,15 @@ from typing import Any, cast
 
 import pytest
 
+from maintainer.delta.storage import hadoop_files
 from maintainer.delta.storage.file_identity import canonical_uri
 from maintainer.delta.storage.file_store import DeletedMany, StoredFile
 from maintainer.delta.storage.file_store import java_quote as quote
 from maintainer.delta.storage.hadoop_files import HadoopFiles, parse_statuses
 from maintainer.delta.storage.local_files import LocalFiles
+from maintainer.engine.store import store_pace
 from maintainer.engine.store.request_count import REQUEST_COUNT
+from maintainer.engine.store.store_pace import StorePace
 from maintainer.model.table.store_requests import StoreRequests
 
 S3 = (
@@ -98,6 +101,7 @@ class Bucket:
         self.pages: list[list[str]] = []
         self.closed = 0
         self.has_other_classes = False
+        self.num_refused = 0
         self._page_size = page_size
 
     def path(self, uri: str) -> str:
@@ -119,7 +123,13 @@ class Bucket:
         if self.has_other_classes:
             raise TypeError("no such class")
 
+    def _refuse(self) -> None:
+        if self.num_refused > 0:
+            self.num_refused -= 1
+            raise OSError("Please reduce your request rate. (Service: S3, Status Code: 503, Request ID: null)")
+
     def delete_objects(self, _: object, versions: dict[str, str | None]) -> tuple[dict[str, str], dict[str, str]]:
+        self._refuse()
         self.pages.append(list(versions))
         made = {}
         for key, version in versions.items():
@@ -134,6 +144,7 @@ class Bucket:
     def object_versions(
         self, _: object, prefix: str, after: str
     ) -> tuple[dict[str, list[tuple[str, bool, bool]]], bool]:
+        self._refuse()
         listed = [
             (key, (version, is_marker, number == 0))
             for key in sorted(self.versions)
@@ -157,6 +168,22 @@ def test_many_files_are_deleted_page_by_page_and_what_stays_is_named() -> None:
     assert done == DeletedMany({uris[4]: "AccessDenied: no"}, dict.fromkeys(uris[:4], "m1"))
     assert REQUEST_COUNT.so_far - before == StoreRequests(deletions=3)
     assert (bucket.pages, bucket.closed) == ([["t/a 0", "t/a 1"], ["t/a 2", "t/a 3"], ["t/kept"]], 1)
+
+
+def test_a_store_that_is_busy_is_asked_again_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_pace, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(hadoop_files, "_PACE", StorePace(2, 0.2))
+    bucket, before = Bucket(1000), REQUEST_COUNT.so_far
+    uris = [f"s3a://lake/t/{number}" for number in range(3)]
+    bucket.num_refused = 2
+    assert files_of(bucket).delete_many(uris) == DeletedMany({}, dict.fromkeys(uris, "m1"))
+    bucket.num_refused = 1
+    assert files_of(bucket).hiding(uris) == dict.fromkeys(uris, "m1")
+    assert REQUEST_COUNT.so_far - before == StoreRequests(deletions=3, lists=2)
+    bucket.num_refused = 1_000_000
+    with pytest.raises(OSError, match="Please reduce your request rate"):
+        files_of(bucket).delete_many(uris)
+    assert len(bucket.pages) == 1
 
 
 def test_where_each_file_is_a_request_or_hadoop_is_older_files_go_one_by_one() -> None:
