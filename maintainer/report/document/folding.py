@@ -40,7 +40,7 @@ def merged(texts: Sequence[str]) -> str:
 
 def nameless(text: str | None, name: str) -> str:
     """Return what is left of a sentence about a table without the table's name: equal where only that differs."""
-    return (text or "").replace(name, "")
+    return re.sub(rf"(?<![\w.]){re.escape(name)}(?![\w.])", "", text or "")
 
 
 def wording(text: str) -> str:
