@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -100,6 +101,7 @@ def test_j1_an_unrelated_property_of_a_table_that_is_invalid_already(lake: Appli
 def test_j2_time_travel_is_bound_to_the_retention_of_deleted_files(spark: SparkSession, lake: Applied) -> None:
     path = str(lake.path("j2"))
     assert properties_of(lake, "j2") == {FILES: "interval 1 seconds"}
-    with pytest.raises(Exception, match=r"delta\.deletedFileRetentionDuration"):
-        spark.read.format("delta").option("versionAsOf", 0).load(path).collect()
+    if not version("delta-spark").startswith("4.0."):  # which binds it to nothing
+        with pytest.raises(Exception, match=r"delta\.deletedFileRetentionDuration"):
+            spark.read.format("delta").option("versionAsOf", 0).load(path).collect()
     assert spark.read.format("delta").load(path).count() == 2

@@ -67,7 +67,9 @@ _NO_SUCH = frozenset(
         "NO_SUCH_CATALOG_EXCEPTION",
     }
 )
-_OF_CATALOG = re.compile(r"DELTA_(PATH_BASED_ACCESS_TO|UNSUPPORTED)_CATALOG_MANAGED")
+_OF_CATALOG = re.compile(
+    r"DELTA_(PATH_BASED_ACCESS_TO|UNSUPPORTED)_CATALOG_MANAGED|Path based access is not supported for Catalog-Owned"
+)
 _FEATURE_OF_CATALOG = re.compile(r"\bcatalog(?:Managed|Owned)")
 _UNKNOWN_FEATURE = re.compile(r"DELTA_(UNSUPPORTED_FEATURES|INVALID_PROTOCOL|FEATURES_PROTOCOL)")
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w+")
@@ -193,7 +195,8 @@ def as_table_error(error: BaseException, where: str) -> MaintainerError:
     for cause_of in (storage_error, failing_disk, damaged_file_error, missing_file_error):
         if (cause := cause_of(chain, where)) is not None:
             return cause
-    conditions = {failure.condition for failure in chain}
+    # Delta 4.0 refuses a catalog's table without a condition.
+    conditions = {failure.condition or failure.message for failure in chain}
     found = _engine_message(chain)
 
     is_unknown_feature = any(_UNKNOWN_FEATURE.match(condition) for condition in conditions)

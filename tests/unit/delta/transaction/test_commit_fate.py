@@ -252,6 +252,8 @@ def test_a_context_that_was_stopped_under_us_is_an_engine_that_has_gone(message:
         ("o.DeltaAnalysisException", "[DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED] x", TableError,
          "T407"),
         ("o.DeltaAnalysisException", "[DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION] x", TableError, "T407"),
+        ("j.IllegalStateException", "Path based access is not supported for Catalog-Owned table: file:/t/_delta_log",
+         TableError, "T407"),
         ("java.lang.ClassNotFoundException", "Class org.apache.hadoop.fs.s3a.S3AFileSystem not found", TableError,
          "T436"),
         ("org.apache.hadoop.fs.UnsupportedFileSystemException", 'No FileSystem for scheme "foo"', TableError, "T436"),
