@@ -174,8 +174,8 @@ class LiveFilesReader:
         if any("metaData" in action or "protocol" in action for action in actions):
             return None
         for action in actions:
-            if "remove" in action:
-                adds.pop(removed_key(action["remove"]), None)
+            if "remove" in action and adds.pop(removed_key(action["remove"]), None) is None:
+                return None  # a file of which nothing is known, or another spelling of one
         added = (LoggedFile.of(action["add"]) for action in actions if "add" in action)
         adds.update((file.key, file.as_add()) for file in added)
         files = replace(previous, version=version, commit=commit, adds=adds, log=None)

@@ -15,6 +15,7 @@ from maintainer.delta.log.actions import LoggedFile, removed_key
 from maintainer.delta.log.commit_history import commit_of
 from maintainer.delta.log.replay.checkpoint_actions import StatisticsWanted, checkpoint_actions, json_actions
 from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.log_paths import is_absolute, log_uri
 from maintainer.delta.storage.table_log import LogEntry, TableLog
 from maintainer.model.table.commit_records import MAINTENANCE, TableCommit
 from maintainer.model.table.log_names import (
@@ -81,8 +82,8 @@ class LogState:
     transactions: dict[str, dict[str, Any]] = field(default_factory=dict)
     commit_info: dict[str, Any] = field(default_factory=dict)
     files: dict[tuple[str, str], LoggedFile] = field(default_factory=dict)
-    strays: int = 0
-    """Removals of what was not live: the same file in another spelling, perhaps."""
+    strays: list[str] = field(default_factory=list)
+    """Paths that were removed and not live: the same files in another spelling, perhaps."""
 
     def take(self, actions: Iterable[Mapping[str, Any]]) -> None:
         """Apply the actions of a checkpoint or of one commit; the body of an ``add`` is a ``LoggedFile``."""
@@ -94,7 +95,8 @@ class LogState:
                     case "add":
                         added[body.key] = body
                     case "remove":
-                        self.strays += self.files.pop(removed_key(body), None) is None
+                        if self.files.pop(removed_key(body), None) is None:
+                            self.strays.append(body["path"])
                     case "metaData":
                         self.metadata = body
                     case "protocol":
@@ -204,6 +206,7 @@ def replay_version(
     if not state.metadata or not state.protocol:
         raise IncompleteLog("the log has no metadata or no protocol")
     _check_known(state.protocol)
+    _check_spellings(log.root_uri, state)
     state.metadata.setdefault("configuration", {})
     state.metadata.setdefault("partitionColumns", [])
     state.metadata.setdefault("schemaString", NO_COLUMNS)
@@ -266,6 +269,18 @@ def _check_known(protocol: Mapping[str, Any]) -> None:
     if version > NEWEST_READER_VERSION or unknown:
         found = ", ".join(unknown) or f"reader version {version}"
         raise IncompleteLog(f"the table needs what is not known here: {found}")
+
+
+def _check_spellings(root_uri: str, state: LogState) -> None:
+    """Raise where a file may have two paths (with ``file:`` and without, ``a//b`` and ``a/b``); Delta sees one file."""
+    outside = {path for path, _ in state.files if is_absolute(path)}
+    removed = {log_uri(root_uri, path) for path in state.strays}
+    if (
+        any(map(is_absolute, state.strays))
+        or len({log_uri(root_uri, path) for path in outside}) < len(outside)
+        or (removed and any(log_uri(root_uri, path) in removed for path, _ in state.files))
+    ):
+        raise IncompleteLog("a file may be named in two ways")
 
 
 def _is_sidecar(action: Mapping[str, Any], sidecars: dict[str, int]) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from maintainer.delta.log.actions import LoggedFile
 from maintainer.delta.log.replay.version_replay import IncompleteLog, LogState, segment
+from tests.unit.delta.log.replay.test_version_replay import METADATA, PROTOCOL, Log, add, remove
 
 
 def commit(version: int) -> str:
@@ -70,3 +72,23 @@ def test_the_newest_action_wins() -> None:
     state.take([{"remove": {"path": "2"}}, {"domainMetadata": {"domain": "d", "removed": True}}, {"txn": {}}])
     assert set(state.files) == {("1", "u" + "x" * 20 + "@1")}
     assert (state.domains, state.commit_info, state.metadata) == ({}, {}, {"id": "a"})
+
+
+OUTSIDE = [add("file:/elsewhere/x"), add("/elsewhere/y"), add("b")]
+
+
+@pytest.mark.parametrize("action", [remove("/elsewhere/x"), add("/elsewhere/x"), remove("./b")])
+def test_a_file_in_two_spellings_is_for_another_reader(tmp_path: Path, action: dict[str, Any]) -> None:
+    log = Log(tmp_path)
+    log.commit(0, {"commitInfo": {}}, PROTOCOL, METADATA, *OUTSIDE)
+    assert len(log.paths()) == 3
+    log.commit(1, action)
+    with pytest.raises(IncompleteLog, match="named in two ways"):
+        log.read()
+
+
+def test_a_file_outside_that_is_removed_as_it_was_added_is_gone(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.commit(0, {"commitInfo": {}}, PROTOCOL, METADATA, *OUTSIDE)
+    log.commit(1, remove("file:/elsewhere/x"), remove("/elsewhere/y"))
+    assert log.paths() == ["b"]
