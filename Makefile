@@ -38,7 +38,7 @@ demo: check-java $(STAMPS)/demo ## build a small lake of real data and walk thro
 QUICK_TESTS := tests/unit $(addprefix --ignore=tests/unit/,support delta/storage journal/store)
 
 quick: WORKERS = 3
-quick: $(STAMPS)/dev ## ruff, and the unit tests that need neither Spark nor a server: under a minute
+quick: $(STAMPS)/dev ## ruff, and the unit tests that need neither Spark nor a server: about a minute
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(PYTEST) $(SPREAD) -q -m 'not long and not slow' $(QUICK_TESTS)
