@@ -26,6 +26,7 @@ from maintainer.delta.storage.file_store import FileSource, StoredFile
 from maintainer.delta.storage.log_paths import text_uri
 from maintainer.delta.storage.table_log import TableLog
 from maintainer.delta.verify.version_proof import VERSION_SETTINGS
+from maintainer.engine.process_loss import is_engine_lost
 from maintainer.model.table.log_names import COMMIT_NAME
 from maintainer.model.table.table_facts import PartitionValues, TableRef
 
@@ -72,6 +73,8 @@ class CommandSession:
             ((delta, zone),) = self.rows(_DELTA_AND_ZONE)
             is_right = zone in _SAME_AS_UTC or tuple(map(int, delta.split(".")[:2])) >= (4, 1)
         except Exception as error:  # a server that lets nobody call Java, or another Delta
+            if is_engine_lost(error):
+                raise
             return f"the server does not say which Delta it has: {message_of(error)}"
         return None if is_right else f"Delta {delta}, and Java's time zone is {zone}"
 

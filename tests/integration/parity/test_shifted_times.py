@@ -1,6 +1,6 @@
 """Commands of Delta 4.0 shift times of partitions where Java's time zone is not the session's: they are not run there.
 
-Delta 4.1 mended it (delta#5599). The transaction engine hands partition values on as the log has them.
+Delta 4.1 repaired it (delta#5599). The transaction engine hands partition values on as the log has them.
 """
 
 from __future__ import annotations

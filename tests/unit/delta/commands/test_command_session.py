@@ -43,3 +43,9 @@ def test_what_shifts_the_times_of_partitions(answer: tuple[str, str] | Exception
     session = CommandSession(cast(Any, Server(answer)), lambda: None)
     said = session.what_shifts_times()
     assert said == why if why is None else str(said).startswith(why)
+
+
+def test_a_server_that_is_gone_is_no_answer() -> None:
+    session = CommandSession(cast(Any, Server(ConnectionRefusedError())), lambda: None)
+    with pytest.raises(ConnectionRefusedError):
+        session.what_shifts_times()
