@@ -7,10 +7,11 @@ them without doubt. A duration always names its units; months and years do not e
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 _Item = TypeVar("_Item")
+_Key = TypeVar("_Key")
 
 MAX_SIZE_BYTES = 2**63 - 1
 """Delta and Spark keep sizes in signed 64 bits."""
@@ -56,6 +57,14 @@ def named(names: Sequence[str], at_most: int) -> str:
     """Print the first names of a list and count the others: ``a, b and 3 more``."""
     more = f" and {len(names) - at_most:,} more" if len(names) > at_most else ""
     return ", ".join(names[:at_most]) + more
+
+
+def grouped(items: Iterable[_Item], key: Callable[[_Item], _Key]) -> dict[_Key, list[_Item]]:
+    """Put items of one key together, in the order of the first."""
+    groups: dict[_Key, list[_Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def by_cause(items: Sequence[_Item], cause: Callable[[_Item], object], at_least: int = 1) -> list[list[_Item]]:

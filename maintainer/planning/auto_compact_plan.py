@@ -45,9 +45,6 @@ from maintainer.policy.resolve.resolved import (
 )
 from maintainer.units import count_of, format_size, parse_duration, parse_size
 
-MAX_THREADS = 8
-MAX_DELETED_ROWS_RATIO = 0.05
-"""Delta's default of ``optimize.maxDeletedRowsRatio``, which its hook uses as well."""
 BATCH_SIZE_BYTES = 10 << 30
 
 
@@ -96,30 +93,29 @@ def settings_of(
             return str(argument)
         return own if own not in (None, DEFAULT) else session_value(session_name)
 
-    def number(argument: object | None, name: str, read: Callable[[str], int]) -> int | None:
+    def number(argument: object | None, name: str, read: Callable[[str], int], default: int) -> int:
         key = name.removeprefix(OWN_PREFIX)
         text = setting(argument, name, SESSION_PREFIX + key)
         try:
-            return None if text is None else read(text)
+            return default if text is None else read(text)
         except ValueError as error:
             raise ValueError(f"{key} is `{text}`: {error}") from error
 
-    count = number(arguments.min_num_files, MIN_NUM_FILES, int)
-    largest = number(arguments.max_file_size, MAX_FILE_SIZE, parse_size)
-    smallest = number(arguments.min_file_size, MIN_FILE_SIZE, parse_size)
-    quiet = number(arguments.quiet_after_updates, QUIET_AFTER_UPDATES, parse_duration)
+    count = number(arguments.min_num_files, MIN_NUM_FILES, int, DEFAULT_MIN_NUM_FILES)
+    largest = number(arguments.max_file_size, MAX_FILE_SIZE, parse_size, DEFAULT_MAX_FILE_SIZE_BYTES)
+    smallest = number(arguments.min_file_size, MIN_FILE_SIZE, parse_size, max(largest // 2, 1))
+    quiet = number(arguments.quiet_after_updates, QUIET_AFTER_UPDATES, parse_duration, DEFAULT_QUIET_SECONDS)
     only = setting(
         arguments.modified_partitions_only, MODIFIED_PARTITIONS_ONLY, SESSION_PREFIX + "modifiedPartitionsOnly.enabled"
     )
     if only is not None and only.lower() not in ("true", "false"):
         raise ValueError(f"modifiedPartitionsOnly is `{only}`, neither true nor false")
-    largest = DEFAULT_MAX_FILE_SIZE_BYTES if largest is None else largest
     return AutoCompactSettings(
-        min_num_files=DEFAULT_MIN_NUM_FILES if count is None else count,
-        min_file_size_bytes=max(largest // 2, 1) if smallest is None else smallest,
+        min_num_files=count,
+        min_file_size_bytes=smallest,
         max_file_size_bytes=largest,
         modified_partitions_only=only is None or only.lower() == "true",
-        quiet_after_updates_seconds=DEFAULT_QUIET_SECONDS if quiet is None else quiet,
+        quiet_after_updates_seconds=quiet,
     )
 
 
@@ -152,23 +148,16 @@ def plan_auto_compact(
 def _choose(
     table: TableInput, settings: AutoCompactSettings, written: Collection[PartitionValues] | None
 ) -> AutoCompactDecision:
-    partitions = group_by_partition(table.facts.files)
+    partitions, where = group_by_partition(table.facts.files), ""
     if settings.modified_partitions_only and written is not None:
         partitions = tuple(partition for partition in partitions if partition.values in written)
+        where = " in a partition written since the last auto compaction"
     full = [partition for partition in partitions if _small_files(partition, settings) >= settings.min_num_files]
     most = max((_small_files(partition, settings) for partition in partitions), default=0)
+    small = f"{count_of(most, 'file')} under {format_size(settings.min_file_size_bytes)}"
+    least = f"minNumFiles is {settings.min_num_files:,}"
     if not full:
-        where = (
-            " in a partition written since the last auto compaction"
-            if settings.modified_partitions_only and written is not None
-            else ""
-        )
-        return AutoCompactDecision(
-            None,
-            (),
-            f"at most {count_of(most, 'file')} under {format_size(settings.min_file_size_bytes)}{where}, "
-            f"minNumFiles is {settings.min_num_files:,}",
-        )
+        return AutoCompactDecision(None, (), f"at most {small}{where}, {least}")
     # Not only modified ones: as in Delta, one partition with enough small files opens the whole table.
     chosen = full if settings.modified_partitions_only else list(partitions)
     chosen = sorted(chosen, key=lambda partition: -_small_files(partition, settings))[:MAX_PARTITIONS]
@@ -179,12 +168,7 @@ def _choose(
         most_bytes = format_size(settings.max_file_size_bytes)
         said = f"no two small files together are at most {most_bytes} (maxFileSize), or none of them is new"
         return AutoCompactDecision(None, names, said)
-    return AutoCompactDecision(
-        replace(decision.step, auto=True),
-        names,
-        f"{count_of(most, 'file')} under {format_size(settings.min_file_size_bytes)} in one partition, "
-        f"minNumFiles is {settings.min_num_files:,}",
-    )
+    return AutoCompactDecision(replace(decision.step, auto=True), names, f"{small} in one partition, {least}")
 
 
 def _small_files(partition: Partition, settings: AutoCompactSettings) -> int:
@@ -192,12 +176,13 @@ def _small_files(partition: Partition, settings: AutoCompactSettings) -> int:
 
 
 def _as_policy(facts: TableFacts, settings: AutoCompactSettings) -> ResolvedPolicy:
-    """The settings as a policy, so that bins are made by the one rule that there is."""
+    """The settings as a policy, so that bins are made by the one rule that there is.
+
+    What they do not say is as a policy has it by default; so is the ratio of deleted rows, which Delta's hook uses too.
+    """
     optimize = OptimizePolicy(
         min_file_size_bytes=settings.min_file_size_bytes,
         max_file_size_bytes=settings.max_file_size_bytes,
-        max_threads=MAX_THREADS,
-        max_deleted_rows_ratio=MAX_DELETED_ROWS_RATIO,
         batch_size_bytes=max(BATCH_SIZE_BYTES, settings.max_file_size_bytes),
         quiet_after_updates_seconds=settings.quiet_after_updates_seconds,
     )

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.table.commit_records import DELETING, REWRITING
 from maintainer.planning.plan_input import TableInput
-from maintainer.policy.resolve.resolved import ResolvedPolicy, Window
+from maintainer.policy.resolve.resolved import WEEKDAYS, ResolvedPolicy, Window
 from maintainer.units import format_duration, format_size
 
 MAX_SLACK_SECONDS = 3600
@@ -126,7 +126,6 @@ def vacuum_wanted(table: TableInput) -> bool:
     )
 
 
-_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _LONGEST_GAP_MINUTES = 180
 _MINUTE_MS = 60_000
 _MINUTES_A_DAY = 1440
@@ -199,9 +198,7 @@ def _ms(moment: datetime) -> int:
 def describe(window: Window) -> str:
     """Print a window as a policy writes it: ``mon-fri 22:00-04:00 Europe/Berlin``."""
     days = sorted(window.days)
-    names = [_DAYS[day - 1] for day in days]
-    if len(days) > 2 and days == list(range(days[0], days[-1] + 1)):
-        text = f"{names[0]}-{names[-1]}"
-    else:
-        text = ",".join(names)
+    names = [WEEKDAYS[day] for day in days]
+    in_a_row = len(days) > 2 and days == list(range(days[0], days[-1] + 1))
+    text = f"{names[0]}-{names[-1]}" if in_a_row else ",".join(names)
     return f"{text} {window.start:%H:%M}-{window.end:%H:%M} {window.timezone}"

@@ -26,6 +26,7 @@ from maintainer.policy.diagnostics import Diagnostic
 from maintainer.policy.resolve.resolve import TableSource
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.table_names import name_key, table_ref
+from maintainer.units import grouped
 
 
 def paths_to_one_table(tables: Iterable[TableSource]) -> Iterator[Diagnostic]:
@@ -82,9 +83,7 @@ class PolicyPlaces:
         """Turn the plan of every table that another policy reaches, too, into a problem (T409)."""
         with self._lock:
             place_of = dict(self._place_of)
-        names_at: dict[str, list[str]] = {}
-        for name, place in sorted(place_of.items()):
-            names_at.setdefault(place, []).append(name)
+        names_at = grouped(sorted(place_of), place_of.__getitem__)
         return tuple(self._checked(plan, place_of, names_at) for plan in plans)
 
     def _checked(self, plan: TablePlan, place_of: Mapping[str, str], names_at: Mapping[str, list[str]]) -> TablePlan:

@@ -28,7 +28,7 @@ from maintainer.delta.vacuum.untracked_files import ListedFolders
 from maintainer.errors import TableError
 from maintainer.model.run.receipts import UndeleteReceipt
 from maintainer.model.table.storage_facts import MarkedFile, TrashedRun
-from maintainer.planning.vacuum.deletion_limits import rename_is_cheap
+from maintainer.model.table.store_kinds import store_kind
 from maintainer.units import count_of
 
 FOLDER = ".maintainer-trash"
@@ -129,7 +129,7 @@ def trash_target(folder: str, path: str) -> str:
 
 def expired_trash(storage: TableStorage, now_ms: int) -> tuple[TrashedRun, ...]:
     """Return runs with expired files in the trash, oldest first."""
-    if not rename_is_cheap(storage.root_uri):
+    if not store_kind(storage.root_uri).renames_cheaply:
         return ()
     expired = []
     for folder in _run_folders(storage)[:MAX_RUNS_LOOKED_AT]:
@@ -181,7 +181,7 @@ def undelete(
     storage: TableStorage, table_id: str, run_id: str, where: str, deleted: Sequence[MarkedFile] = ()
 ) -> UndeleteReceipt:
     """Bring a run's files back; see ``TableWriter.undelete``."""
-    if not rename_is_cheap(storage.root_uri):
+    if not store_kind(storage.root_uri).renames_cheaply:
         return _uncover(storage, run_id, where, deleted)
     folder = f"{trash_uri(storage, table_id)}/{run_id}"
     folders = _run_folders(storage)

@@ -30,7 +30,6 @@ from maintainer.model.table.storage_facts import (
 )
 from maintainer.model.table.store_kinds import store_kind
 from maintainer.model.table.table_facts import RemovedFile, TableFacts
-from maintainer.planning.vacuum.deletion_limits import rename_is_cheap
 from maintainer.units import count_of, format_duration, format_size
 
 MAX_CLOCK_SKEW_MS = 5 * 60_000
@@ -134,7 +133,7 @@ def _after_deletion(storage: TableStorage, first: Sequence[StoredFile]) -> After
 
     It says none in a bucket that never kept versions, and ``null`` of what was written while it kept none.
     """
-    if rename_is_cheap(storage.root_uri) or not first:
+    if store_kind(storage.root_uri).renames_cheaply or not first:
         return None
     asked = storage.status(first[0].uri)
     if asked is None or not asked.tag or not store_kind(storage.root_uri).names_versions:

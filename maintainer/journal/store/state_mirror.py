@@ -37,6 +37,7 @@ from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE
 from maintainer.journal.memory.table_records import STATE_FILE
 from maintainer.journal.store.run_pulse import PULSE_SECONDS, living_runs
 from maintainer.model.codec import decode
+from maintainer.units import grouped
 
 INDEX_FILE = "store_index.json"
 
@@ -154,13 +155,9 @@ class StateMirror:
             objects = {stored.name: stored for stored in self.storage.listed(f"{RUNS}/")}
             living = {**before, **living_runs(self.storage, now_ms, ended_by=ended_by)}
             folded = self._fetch_state()
-            runs: dict[str, list[StoredObject]] = {}
-            for stored in objects.values():
-                run_id = stored.name.split("/")[1]
-                if is_run_id(run_id):
-                    runs.setdefault(run_id, []).append(stored)
+            runs = grouped(objects.values(), lambda stored: stored.name.split("/")[1])
             wanted: list[StoredObject] = []
-            for number, run_id in enumerate(sorted(runs, reverse=True)):
+            for number, run_id in enumerate(sorted(filter(is_run_id, runs), reverse=True)):
                 folder = self.runs_dir / run_id
                 folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
                 if run_id == self.own_run or is_locked(folder / EVENTS_FILE):

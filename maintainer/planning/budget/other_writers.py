@@ -26,7 +26,8 @@ times as long after the second and third run in a row. A table with only appends
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from itertools import takewhile
 
 from maintainer.model.plan.plan import LeftAlone
@@ -71,11 +72,8 @@ def rhythm_of(read: CommitsRead, now_ms: int) -> WriterRhythm:
         if len(read.commits) >= MAX_COMMITS or oldest.version == read.oldest_version:
             since_ms = max(since_ms, min(now_ms, oldest.at_ms))
     others = [commit for commit in read.commits if commit.stamp is None]
-    by_hour = [0] * HOURS
-    for other in others:
-        if other.takes_files:
-            by_hour[_hour(min(other.at_ms, now_ms))] += 1
-    return WriterRhythm(since_ms, now_ms, len(others), tuple(by_hour) if any(by_hour) else ())
+    taking = Counter(_hour(min(other.at_ms, now_ms)) for other in others if other.takes_files)
+    return WriterRhythm(since_ms, now_ms, len(others), tuple(taking[hour] for hour in range(HOURS)) if taking else ())
 
 
 def conflict_ratio(rhythm: WriterRhythm | None, start_ms: int, seconds: float) -> float:
@@ -111,13 +109,8 @@ def _expected(rhythm: WriterRhythm, start_ms: int, seconds: float) -> float:
     """Commits that take files and are expected from ``start_ms`` on, for so long."""
     rates = _rates(rhythm)
     days, rest_ms = divmod(seconds * 1000, _DAY_MS)
-    expected = days * sum(rates)
-    at, end = float(start_ms), start_ms + rest_ms
-    while at < end:  # at most 25 times
-        until = min(end, (at // _HOUR_MS + 1) * _HOUR_MS)
-        expected += rates[_hour(at)] * (until - at) / _HOUR_MS
-        at = until
-    return expected
+    rest = (rates[hour] * ms / _HOUR_MS for hour, ms in _hours(start_ms, start_ms + rest_ms))
+    return sum(rest, days * sum(rates))
 
 
 def _rates(rhythm: WriterRhythm) -> list[float]:
@@ -134,12 +127,17 @@ def _exposures(rhythm: WriterRhythm) -> list[float]:
     """For how many hours each hour of the day was looked at."""
     days, rest_ms = divmod(max(0, rhythm.until_ms - rhythm.since_ms), _DAY_MS)
     hours = [float(days)] * HOURS
-    at, end = rhythm.since_ms, rhythm.since_ms + rest_ms
+    for hour, ms in _hours(rhythm.since_ms, rhythm.since_ms + rest_ms):
+        hours[hour] += ms / _HOUR_MS
+    return hours
+
+
+def _hours(at: float, end: float) -> Iterator[tuple[int, float]]:
+    """Yield the hours of the day between two moments that are less than a day apart, and how much is in each."""
     while at < end:
         until = min(end, (at // _HOUR_MS + 1) * _HOUR_MS)
-        hours[_hour(at)] += (until - at) / _HOUR_MS
+        yield _hour(at), until - at
         at = until
-    return hours
 
 
 def _hour(at_ms: float) -> int:
@@ -263,7 +261,6 @@ def without_updated(table: TableInput) -> tuple[tuple[DataFile, ...], tuple[Left
         for partition in group_by_partition(facts.files)
         if any(update.meets((partition.values,)) for update in hot)
     ]
-
     return _without(facts, partitions, ReasonCode.UPDATED_PARTITION, f"updated: {why}", origin)
 
 

@@ -8,8 +8,9 @@ second run with nothing new must commit nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import compress
 
 from maintainer.model.plan.layout_tags import PACKED_TAG
 from maintainer.model.plan.plan import LeftAlone
@@ -19,6 +20,7 @@ from maintainer.model.table.table_facts import DataFile
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.selection.decision import Decision, Partition, leave_counted, leave_files, leave_partitions
 from maintainer.planning.selection.file_selection import (
+    any_has_many_deleted_rows,
     deleted_rows_reason,
     has_many_deleted_rows,
     is_small,
@@ -115,12 +117,11 @@ def _left_by_files(policy: ResolvedPolicy, parts: list[tuple[Partition, _Sorted]
     left_alone: list[LeftAlone] = []
     least = policy.place_of("optimize.minFileSize")
     at_target = [file for _, part in parts for file in part.at_target]
+    large = f"of {format_size(optimize.min_file_size_bytes)} or more"
+    left_alone += leave_counted(ReasonCode.AT_TARGET, large, at_target, least)
     packed = [file for _, part in parts for file in part.packed]
-    for files, text in (
-        (at_target, f"of {format_size(optimize.min_file_size_bytes)} or more"),
-        (packed, "as the last compaction left them, nothing new beside them"),
-    ):
-        left_alone += leave_counted(ReasonCode.AT_TARGET, text, files, least)
+    as_left = "as the last compaction left them, nothing new beside them"
+    left_alone += leave_counted(ReasonCode.AT_TARGET, as_left, packed, least)
     size = format_size(optimize.max_file_size_bytes)
     left_alone += leave_partitions(
         ReasonCode.NO_PARTNER,
@@ -129,6 +130,36 @@ def _left_by_files(policy: ResolvedPolicy, parts: list[tuple[Partition, _Sorted]
         policy.place_of("optimize.maxFileSize"),
     )
     return left_alone
+
+
+def sort_whole_partitions(
+    partitions: Iterable[Partition],
+    optimize: OptimizePolicy,
+    is_new: Callable[[DataFile], bool],
+    is_near_enough: Callable[[Partition], bool],
+) -> tuple[list[Bin], list[Partition], list[Partition]]:
+    """Sort partitions that are rewritten as a whole: a bin each, those that are done, and those that are near enough.
+
+    Many deleted rows have any of them rewritten.
+
+    Args:
+        partitions: Those that may be rewritten.
+        optimize: What the policy says of deleted rows.
+        is_new: Whether a file is not as the rewrite leaves files.
+        is_near_enough: Whether a partition that is not done would gain nothing.
+    """
+    bins: list[Bin] = []
+    done: list[Partition] = []
+    near_enough: list[Partition] = []
+    for partition in partitions:
+        purges = any_has_many_deleted_rows(partition.files, optimize)
+        if not purges and not any(map(is_new, partition.files)):
+            done.append(partition)
+        elif not purges and is_near_enough(partition):
+            near_enough.append(partition)
+        else:
+            bins.append(Bin(partition.files))
+    return bins, done, near_enough
 
 
 def weigh(
@@ -152,23 +183,18 @@ def weigh(
     counted = [file for bin_ in bins for file in bin_.files if counts(file)]
     size_bytes = sum(file.size_bytes for file in counted)
     unmet: list[tuple[str, str]] = []
-    if when.min_small_files is not None and len(counted) < when.min_small_files:
-        num_counted, least = len(counted), when.min_small_files
-        more = "1 more is needed" if least - num_counted == 1 else f"{least - num_counted:,} more are needed"
-        text = f"{num_counted:,} {one_of if num_counted == 1 else many_of}, less than {least:,} ({more})"
+    if when.min_small_files is not None and (missing := when.min_small_files - len(counted)) > 0:
+        more = f"{missing:,} more {'is' if missing == 1 else 'are'} needed"
+        text = f"{count_of(len(counted), one_of, many_of)}, less than {when.min_small_files:,} ({more})"
         unmet.append((text, "optimize.when.minSmallFiles"))
     if when.min_small_bytes is not None and size_bytes < when.min_small_bytes:
         text = f"{format_size(size_bytes)} in them, less than {format_size(when.min_small_bytes)}"
         unmet.append((text, "optimize.when.minSmallBytes"))
-    purged = [
-        bin_
-        for bin_ in bins
-        if any(has_many_deleted_rows(file, policy.optimize.max_deleted_rows_ratio) for file in bin_.files)
-    ]
-    if not unmet or len(purged) == len(bins):
+    purging = [any_has_many_deleted_rows(bin_.files, policy.optimize) for bin_ in bins]
+    if not unmet or all(purging):
         return bins, []
-    purged_keys = {bin_.files[0].key for bin_ in purged}
-    dropped = [file for bin_ in bins if bin_.files[0].key not in purged_keys for file in bin_.files]
+    purged = list(compress(bins, purging))
+    dropped = [file for bin_, purges in zip(bins, purging, strict=True) if not purges for file in bin_.files]
     text = f"not worth it yet: {' and '.join(text for text, _ in unmet)}"
     return purged, [leave_files(ReasonCode.NOT_WORTH_IT, text, dropped, policy.place_of(unmet[0][1]))]
 

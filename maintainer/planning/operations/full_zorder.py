@@ -17,25 +17,23 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from maintainer.errors import MaintainerError
 from maintainer.model.plan.layout_tags import PACKED_TAG, ZORDER_TAG, zorder_tag_value
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.steps import Bin, ZOrderStep
+from maintainer.model.plan.steps import ZOrderStep
 from maintainer.model.plan.zorder_turn import LayoutChange, LayoutFigures
 from maintainer.model.table.table_facts import ColumnRanges, DataFile, FileKey, FileRange, LayoutBoxes, TableFacts
 from maintainer.planning.curve.curve import ValueKey, key_of, num_shared, upper_key
 from maintainer.planning.curve.curve_files import boxes_of, figures_of_boxes, layout_boxes
 from maintainer.planning.curve.revision import Revision, make_column
-from maintainer.planning.operations.compaction import weigh
+from maintainer.planning.operations.compaction import sort_whole_partitions, weigh
 from maintainer.planning.plan_input import TableInput
-from maintainer.planning.selection.decision import Decision, Partition, leave_counted, leave_partitions
+from maintainer.planning.selection.decision import Decision, Partition, files_of, leave_counted, leave_partitions
 from maintainer.planning.selection.file_selection import (
     deleted_rows_reason,
-    has_many_deleted_rows,
     pack_batches,
     select_partitions,
 )
-from maintainer.planning.zorder.zorder_revision import refuse_equal_values, zorder_columns
+from maintainer.planning.zorder.zorder_revision import columns_or_none, refuse_equal_values, zorder_columns
 from maintainer.policy.resolve.resolved import OptimizePolicy, ResolvedPolicy, ZOrderMode
 from maintainer.units import count_of, read_digits
 
@@ -167,21 +165,16 @@ def plan_zorder(table: TableInput) -> Decision:
     selection = select_partitions(table)
     origin = policy.place_of("optimize.zorder")
     left_alone = list(selection.left_alone)
-    in_order: list[Partition] = []
-    single: list[Partition] = []
-    bins: list[Bin] = []
-    for partition in selection.partitions:
-        if any(has_many_deleted_rows(file, optimize.max_deleted_rows_ratio) for file in partition.files):
-            bins.append(Bin(partition.files))
-        elif all(_is_ordered(file, tag, optimize, facts.zordered_paths) for file in partition.files):
-            in_order.append(partition)
-        elif len(partition.files) == 1 and partition.size_bytes < 2 * optimize.max_file_size_bytes:
-            single.append(partition)
-        else:
-            bins.append(Bin(partition.files))
+
+    def is_new(file: DataFile) -> bool:
+        return not _is_ordered(file, tag, optimize, facts.zordered_paths)
+
+    def is_single(partition: Partition) -> bool:
+        return len(partition.files) == 1 and partition.size_bytes < 2 * optimize.max_file_size_bytes
+
+    bins, in_order, single = sort_whole_partitions(selection.partitions, optimize, is_new, is_single)
     listed = ", ".join(columns)
-    ordered = [file for partition in in_order for file in partition.files]
-    left_alone += leave_counted(ReasonCode.SAME_ZORDER, f"already in Z-order of {listed}", ordered, origin)
+    left_alone += leave_counted(ReasonCode.SAME_ZORDER, f"already in Z-order of {listed}", files_of(in_order), origin)
     left_alone += leave_partitions(
         ReasonCode.NO_PARTNER,
         lambda files, _: (
@@ -192,21 +185,14 @@ def plan_zorder(table: TableInput) -> Decision:
     )
     if bins:
         refuse_equal_values(found, facts)
-    bins, not_worth_it = weigh(
-        policy,
-        bins,
-        lambda file: not _is_ordered(file, tag, optimize, facts.zordered_paths),
-        "file not in order",
-        "files not in order",
-    )
+    bins, not_worth_it = weigh(policy, bins, is_new, "file not in order", "files not in order")
     left_alone += not_worth_it
     if not bins:
         return Decision(None, tuple(left_alone))
     files = [file for bin_ in bins for file in bin_.files]
-    new = sum(not _is_ordered(file, tag, optimize, facts.zordered_paths) for file in files)
-    reasons = (
-        [Reason(ReasonCode.ZORDER_DUE, f"{count_of(new, 'file')} not in Z-order of {listed}", origin)] if new else []
-    )
+    new = sum(map(is_new, files))
+    text = f"{count_of(new, 'file')} not in Z-order of {listed}"
+    reasons = [Reason(ReasonCode.ZORDER_DUE, text, origin)] if new else []
     step = ZOrderStep(
         batches=pack_batches(bins, batch_size_bytes=optimize.batch_size_bytes),
         columns=columns,
@@ -227,10 +213,7 @@ def history_wanted(policy: ResolvedPolicy, facts: TableFacts) -> tuple[str, ...]
         return ()
     if all(file.tag(PACKED_TAG) is not None for file in facts.files):
         return ()
-    try:
-        return tuple(column.quoted for column in zorder_columns(policy, facts))
-    except MaintainerError:
-        return ()
+    return columns_or_none(zorder_columns, policy, facts)
 
 
 def values_wanted(policy: ResolvedPolicy, facts: TableFacts) -> tuple[str, ...]:
@@ -241,17 +224,12 @@ def values_wanted(policy: ResolvedPolicy, facts: TableFacts) -> tuple[str, ...]:
     zorder, files = policy.optimize.zorder, facts.files
     if zorder is None or zorder.mode is not ZOrderMode.FULL or not 1 < len(files) <= MAX_FILES_MEASURED:
         return ()
-    try:
-        columns = tuple(column.quoted for column in zorder_columns(policy, facts))
-    except MaintainerError:
-        return ()
+    columns = columns_or_none(zorder_columns, policy, facts)
     tag = zorder_tag_value(columns)
     return () if all(_is_ordered(file, tag, policy.optimize, facts.zordered_paths) for file in files) else columns
 
 
-def _is_ordered(
-    file: DataFile, tag: str, optimize: OptimizePolicy, zordered_paths: frozenset[str] | None = None
-) -> bool:
+def _is_ordered(file: DataFile, tag: str, optimize: OptimizePolicy, zordered_paths: frozenset[str] | None) -> bool:
     """Whether our Z-order wrote the file with these columns and a size of about this one (half to double).
 
     Or somebody else's with these columns, as the table's history says: their files have no tag, and any size.

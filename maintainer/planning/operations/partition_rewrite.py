@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from maintainer.model.plan.layout_tags import REWRITE_TAG, RewriteRequest
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.steps import Bin, PartitionRewriteStep
+from maintainer.model.plan.steps import PartitionRewriteStep
 from maintainer.model.table.table_facts import DataFile, TableFacts
-from maintainer.planning.operations.compaction import weigh
+from maintainer.planning.operations.compaction import sort_whole_partitions, weigh
 from maintainer.planning.plan_input import TableInput
-from maintainer.planning.selection.decision import Decision, Partition, leave_counted
+from maintainer.planning.selection.decision import Decision, Partition, files_of, leave_counted
 from maintainer.planning.selection.file_selection import (
     deleted_rows_reason,
-    has_many_deleted_rows,
     pack_batches,
     select_partitions,
 )
@@ -53,33 +52,26 @@ def plan_rewrite(table: TableInput) -> Decision:
     request = read_request(policy, facts)
     selection = select_partitions(table)
     origin = policy.place_of("optimize.rewrite")
-    done: list[DataFile] = []
-    as_is: list[DataFile] = []
-    bins: list[Bin] = []
-    for partition in selection.partitions:
-        if any(has_many_deleted_rows(file, optimize.max_deleted_rows_ratio) for file in partition.files):
-            bins.append(Bin(partition.files))
-        elif all(_is_as_asked(file, request) for file in partition.files):
-            done += partition.files
-        elif _has_its_files(partition, request):
-            as_is += partition.files
-        else:
-            bins.append(Bin(partition.files))
+
+    def is_new(file: DataFile) -> bool:
+        return file.tag(REWRITE_TAG) != request.digest
+
+    bins, done, as_is = sort_whole_partitions(
+        selection.partitions, optimize, is_new, lambda partition: _has_its_files(partition, request)
+    )
     request_text = describe_request(request)
     enough = f"in partitions that have as many files as asked, {request_text}"
     left_alone = [
         *selection.left_alone,
-        *leave_counted(ReasonCode.SAME_REWRITE, f"already written as asked, {request_text}", done, origin),
-        *leave_counted(ReasonCode.AT_TARGET, enough, as_is, origin),
+        *leave_counted(ReasonCode.SAME_REWRITE, f"already written as asked, {request_text}", files_of(done), origin),
+        *leave_counted(ReasonCode.AT_TARGET, enough, files_of(as_is), origin),
     ]
-    bins, not_worth_it = weigh(
-        policy, bins, lambda file: not _is_as_asked(file, request), "file not as asked", "files not as asked"
-    )
+    bins, not_worth_it = weigh(policy, bins, is_new, "file not as asked", "files not as asked")
     left_alone += not_worth_it
     if not bins:
         return Decision(None, tuple(left_alone))
     taken = [file for bin_ in bins for file in bin_.files]
-    new = sum(not _is_as_asked(file, request) for file in taken)
+    new = sum(map(is_new, taken))
     text = f"{count_of(new, 'file')} not written as asked, {request_text}"
     step = PartitionRewriteStep(
         batches=pack_batches(bins, batch_size_bytes=optimize.batch_size_bytes),
@@ -114,10 +106,6 @@ def describe_request(request: RewriteRequest) -> str:
     else:
         text = f"files of about {format_size(request.file_size_bytes or 0)}"
     return text + (f", sorted by {', '.join(request.sort_columns)}" if request.sort_columns else "")
-
-
-def _is_as_asked(file: DataFile, request: RewriteRequest) -> bool:
-    return file.tag(REWRITE_TAG) == request.digest
 
 
 def _has_its_files(partition: Partition, request: RewriteRequest) -> bool:

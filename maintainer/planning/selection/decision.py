@@ -61,6 +61,11 @@ class Partition:
         )
 
 
+def files_of(partitions: Iterable[Partition]) -> list[DataFile]:
+    """Return the files of partitions, in their order."""
+    return [file for partition in partitions for file in partition.files]
+
+
 def partition_text(values: PartitionValues) -> str:
     """Print partition values as people know them from paths: ``day=2026-11-20/country=null``; empty text is ``''``."""
     return "/".join("{}={}".format(column, "null" if value is None else value or "''") for column, value in values)
@@ -99,7 +104,7 @@ def leave_partitions(
         origin: The policy line behind it.
     """
     if len(partitions) > MAX_NAMED_PARTITIONS:
-        files = [file for partition in partitions for file in partition.files]
+        files = files_of(partitions)
         return (leave_files(code, text(len(files), len(partitions)), files, origin),)
     return tuple(
         LeftAlone(

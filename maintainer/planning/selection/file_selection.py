@@ -29,7 +29,7 @@ from maintainer.planning.selection.schema_columns import partition_types
 from maintainer.policy.predicate.partition_predicate import PredicateTypeError
 from maintainer.policy.predicate.predicate_grammar import names_zone, read_date, read_timestamp, time_distances
 from maintainer.policy.resolve.resolved import OptimizePolicy, ResolvedPolicy
-from maintainer.units import count_of, format_duration
+from maintainer.units import count_of, format_duration, grouped
 
 _T = TypeVar("_T")
 
@@ -139,6 +139,11 @@ def has_many_deleted_rows(file: DataFile, max_ratio: float) -> bool:
     return ratio is None or ratio > max_ratio
 
 
+def any_has_many_deleted_rows(files: Iterable[DataFile], optimize: OptimizePolicy) -> bool:
+    """Return whether the policy has some of the files rewritten for their deleted rows."""
+    return any(has_many_deleted_rows(file, optimize.max_deleted_rows_ratio) for file in files)
+
+
 def deleted_rows_reason(policy: ResolvedPolicy, files: list[DataFile]) -> tuple[Reason, ...]:
     """Say how many of the files are rewritten for their deleted rows; nothing when none is."""
     text = deleted_rows_text(files, policy.optimize.max_deleted_rows_ratio)
@@ -163,10 +168,7 @@ def group_by_partition(files: Iterable[DataFile]) -> tuple[Partition, ...]:
 
     Two spellings of a value are one partition here, for everything that protects one; bins are made by text.
     """
-    groups: dict[PartitionValues, list[DataFile]] = {}
-    for file in files:
-        groups.setdefault(file.partition_values, []).append(file)
-
+    groups = grouped(files, lambda file: file.partition_values)
     return tuple(
         Partition(values, tuple(sorted(groups[values], key=file_order))) for values in sorted(groups, key=value_order)
     )
@@ -184,49 +186,31 @@ def select_partitions(table: TableInput) -> Selection:
     partitions = group_by_partition(facts.files)
     newest = _newest(partitions, facts, optimize.skip_newest_partitions)
     left_alone: list[LeftAlone] = []
+
+    def keep(key: str, code: ReasonCode, text: str, is_kept: Callable[[Partition], bool]) -> None:
+        nonlocal partitions
+        verdicts = [(partition, is_kept(partition)) for partition in partitions]
+        partitions = tuple(partition for partition, kept in verdicts if kept)
+        dropped = [partition for partition, kept in verdicts if not kept]
+        left_alone.extend(
+            leave_partitions(
+                code, lambda files, number: f"{files_text(files, number)} {text}", dropped,
+                policy.place_of(f"optimize.{key}"),
+            )
+        )  # fmt: skip
+
     if optimize.where is not None:
-        where, selected = optimize.where.text, _where_test(policy, facts, table.today)
-        partitions, dropped = _split(partitions, selected)
-        left_alone += leave_partitions(
-            ReasonCode.OUTSIDE_WHERE,
-            lambda files, partitions: f"{files_text(files, partitions)} outside where: {where}",
-            dropped,
-            policy.place_of("optimize.where"),
-        )
+        selected = _where_test(policy, facts, table.today)
+        keep("where", ReasonCode.OUTSIDE_WHERE, f"outside where: {optimize.where.text}", selected)
     if newest:
-        partitions, dropped = _split(partitions, lambda partition: partition.values not in newest)
-        left_alone += leave_partitions(
-            ReasonCode.NEWEST_PARTITION,
-            lambda files, partitions: (
-                f"{files_text(files, partitions)} among the newest {optimize.skip_newest_partitions} "
-                "(skipNewestPartitions)"
-            ),
-            dropped,
-            policy.place_of("optimize.skipNewestPartitions"),
-        )
+        text = f"among the newest {optimize.skip_newest_partitions} (skipNewestPartitions)"
+        keep("skipNewestPartitions", ReasonCode.NEWEST_PARTITION, text, lambda each: each.values not in newest)
     if optimize.quiet_for_seconds:
-        quiet_since_ms = table.now_ms - optimize.quiet_for_seconds * 1000
-        partitions, dropped = _split(
-            partitions, lambda partition: not partition.is_written_after(quiet_since_ms, facts.rewritten_paths)
-        )
-        quiet_for = format_duration(optimize.quiet_for_seconds)
-        left_alone += leave_partitions(
-            ReasonCode.HOT_PARTITION,
-            lambda files, partitions: (
-                f"{files_text(files, partitions)} where data was written less than {quiet_for} ago (quietFor)"
-            ),
-            dropped,
-            policy.place_of("optimize.quietFor"),
-        )
+        since_ms, paths = table.now_ms - optimize.quiet_for_seconds * 1000, facts.rewritten_paths
+        text = f"where data was written less than {format_duration(optimize.quiet_for_seconds)} ago (quietFor)"
+        keep("quietFor", ReasonCode.HOT_PARTITION, text, lambda each: not each.is_written_after(since_ms, paths))
     partitions, apart = split_by_text(partitions, partition_types(facts))
     return Selection(partitions, (*left_alone, *apart))
-
-
-def _split(
-    partitions: tuple[Partition, ...], keep: Callable[[Partition], bool]
-) -> tuple[tuple[Partition, ...], tuple[Partition, ...]]:
-    verdicts = [(partition, keep(partition)) for partition in partitions]
-    return tuple(p for p, selected in verdicts if selected), tuple(p for p, selected in verdicts if not selected)
 
 
 def _where_test(policy: ResolvedPolicy, facts: TableFacts, today: date) -> Callable[[Partition], bool]:

@@ -19,7 +19,7 @@ from maintainer.model.table.table_facts import DataFile, PartitionValues, TableF
 from maintainer.planning.selection.decision import Partition, leave_files, leave_partitions, partition_text
 from maintainer.planning.selection.schema_columns import partition_types
 from maintainer.policy.predicate.predicate_grammar import names_zone, read_date, read_timestamp, reads_as_null
-from maintainer.units import count_of
+from maintainer.units import count_of, grouped
 
 MAX_NAMED_SPELLINGS = 3
 """Texts of a partition, or folders, that a reason names; more are counted."""
@@ -45,9 +45,7 @@ def split_by_text(
         if all(file.stored_values is None for file in partition.files):
             split.append(partition)
             continue
-        groups: dict[PartitionValues, list[DataFile]] = {}
-        for file in partition.files:
-            groups.setdefault(file.partition_texts, []).append(file)
+        groups = grouped(partition.files, lambda file: file.partition_texts)
         texts = sorted(groups, key=value_order)
         split += [Partition(partition.values, tuple(groups[text])) for text in texts]
         if len(texts) > 1:
@@ -86,15 +84,10 @@ def without_lost_values(facts: TableFacts) -> tuple[tuple[DataFile, ...], tuple[
     Returns:
         The files that may be rewritten, and a reason for each set of columns that others lack.
     """
-    lost: dict[tuple[str, ...], list[DataFile]] = {}
-    for file in facts.files:
-        if columns := file.lost_columns:
-            lost.setdefault(columns, []).append(file)
-    if not lost:
-        return facts.files, ()
-    whole = tuple(file for file in facts.files if not file.lost_columns)
-    return whole, tuple(
-        leave_files(ReasonCode.LOST_VALUE, _lost_text(columns, files), files) for columns, files in lost.items()
+    by_columns = grouped(facts.files, lambda file: file.lost_columns)
+    whole = by_columns.pop((), [])
+    return tuple(whole), tuple(
+        leave_files(ReasonCode.LOST_VALUE, _lost_text(columns, files), files) for columns, files in by_columns.items()
     )
 
 
@@ -212,11 +205,8 @@ def without_respelled(
 ) -> tuple[tuple[DataFile, ...], tuple[LeftAlone, ...]]:
     """Split off those of a table's files that lie in partitions whose text a command would change, and say why."""
     changed = respelled_by_commands(facts)
-    left: dict[PartitionValues, list[DataFile]] = {}
-    for file in files if changed else ():
-        if file.partition_values in changed:
-            left.setdefault(file.partition_values, []).append(file)
-    kept = tuple(file for file in files if file.partition_values not in left)
+    left = grouped((file for file in files if file.partition_values in changed), lambda file: file.partition_values)
+    kept = tuple(file for file in files if file.partition_values not in changed)
     return kept, leave_partitions(
         ReasonCode.SPELLING_CHANGES,
         lambda files, _: (

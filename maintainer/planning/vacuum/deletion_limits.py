@@ -163,18 +163,13 @@ def _allows(value: str) -> str:
 CHEAP_SCHEMES = ", ".join(f"{scheme}:" for scheme in CHEAP_RENAMES)
 
 
-def rename_is_cheap(location: str) -> bool:
-    """Return whether moving a file costs no copy where a table lies, by the scheme of its URI."""
-    return store_kind(location).renames_cheaply
-
-
 def refuse_trash(location: str, where: str) -> None:
     """Refuse a trash where every file would have to be copied.
 
     Raises:
         TableError: T431.
     """
-    if not rename_is_cheap(location):
+    if not store_kind(location).renames_cheaply:
         raise TableError(
             "there is no trash on an object store: moving a file there copies all its bytes",
             code="T431",

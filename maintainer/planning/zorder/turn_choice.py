@@ -21,6 +21,7 @@ from maintainer.planning.curve.curve_files import Box, CurveFile, Ranges, boxes_
 from maintainer.planning.curve.revision import Revision
 from maintainer.planning.selection.file_selection import has_many_deleted_rows
 from maintainer.planning.zorder.turn_strategies import Group, Piece, leveled_groups, select_leveled, select_piece
+from maintainer.units import grouped
 
 SPREAD = 16
 """New rows are written as up to so many files as ``maxFileSize`` would hold once: narrow ones, so that few of them lie
@@ -70,11 +71,8 @@ def sort_candidates(
     """
     scope = None if settings.partitions is None else frozenset(settings.partitions)
     inside = [file for file in files if (scope is None or file.partition_values in scope) and not file.lost_columns]
-    bytes_of: dict[PartitionValues, int] = {}
-    counts: dict[PartitionValues, int] = {}
-    for file in inside:
-        bytes_of[file.partition_texts] = bytes_of.get(file.partition_texts, 0) + file.size_bytes
-        counts[file.partition_texts] = counts.get(file.partition_texts, 0) + 1
+    by_partition = grouped(inside, lambda file: file.partition_texts)
+    bytes_of = {texts: sum(file.size_bytes for file in group) for texts, group in by_partition.items()}
     dense = [file for file in inside if not has_many_deleted_rows(file, settings.max_deleted_rows_ratio)]
     on_curve = curve_files(dense, optimized, ranges)
     indexed = {curve_file.file.key for curve_file in on_curve}
@@ -89,7 +87,7 @@ def sort_candidates(
     for file in inside:
         if file.key in indexed:
             continue
-        lone = counts[file.partition_texts] == 1 and file.size_bytes < 2 * settings.max_file_size_bytes
+        lone = len(by_partition[file.partition_texts]) == 1 and file.size_bytes < 2 * settings.max_file_size_bytes
         if file.modification_time_ms < settings.from_timestamp_ms:
             too_old.append(file)
         elif lone and file.key in kept_keys:
@@ -153,9 +151,7 @@ def _unindexed(candidates: Candidates, settings: ZOrderSettings, target: Revisio
         room_left -= file.size_bytes
     if not taken:
         return None
-    groups: dict[PartitionValues, list[DataFile]] = {}
-    for file in taken:
-        groups.setdefault(file.partition_texts, []).append(file)
+    groups = grouped(taken, lambda file: file.partition_texts)
     bins = tuple(Bin(tuple(group)) for group in groups.values())
     largest = settings.max_file_size_bytes
     num_files = tuple(

@@ -20,6 +20,8 @@ from maintainer.model.table.table_facts import PartitionValues
 from maintainer.planning.curve.curve import box_of
 from maintainer.planning.curve.curve_files import OPEN_COST_SHARE, CurveFile, divided_share, read_share, sides_of
 from maintainer.planning.curve.revision import Revision
+from maintainer.planning.selection.partition_texts import value_order
+from maintainer.units import grouped
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +65,7 @@ def leveled_groups(files: Iterable[CurveFile]) -> list[Group]:
     Level, depth of the cube and number of blocks, all ascending; then, so that the order of the files decides
     nothing, partition and cube.
     """
-    members_of: dict[tuple[int, str, PartitionValues], list[CurveFile]] = {}
-    for file in files:
-        members_of.setdefault((file.level, file.cube, file.partition), []).append(file)
+    members_of = grouped(files, lambda file: (file.level, file.cube, file.partition))
     groups = [
         Group(cube, partition, tuple(sorted(members, key=_age)), level)
         for (level, cube, partition), members in members_of.items()
@@ -78,8 +78,7 @@ def _age(file: CurveFile) -> tuple[int, str, str]:
 
 
 def _order(group: Group) -> tuple[int, int, int, list[tuple[bool, str]], str]:
-    values = [(value is not None, value or "") for _, value in group.partition]
-    return (group.level, len(group.cube), len(group.files), values, group.cube)
+    return (group.level, len(group.cube), len(group.files), value_order(group.partition), group.cube)
 
 
 def select_leveled(

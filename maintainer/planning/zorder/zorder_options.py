@@ -8,15 +8,18 @@ set them without access to policies: ``use.optimization.autoOptimize.*``, and ``
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from maintainer.errors import MaintainerError, TableError
+from maintainer.errors import TableError
 from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.planning.curve.curve import key_of
 from maintainer.planning.property_plan import property_of
 from maintainer.planning.zorder.zorder_revision import (
     ESCAPED_RATIO,
+    columns_or_none,
     escaped_ratio,
     fitting_revision,
     incremental_columns,
@@ -24,6 +27,8 @@ from maintainer.planning.zorder.zorder_revision import (
 )
 from maintainer.policy.resolve.resolved import ResolvedPolicy, ZOrderMode, ZOrderPolicy
 from maintainer.units import read_digits
+
+_T = TypeVar("_T")
 
 AUTO = "use.optimization.autoOptimize."
 ENABLED = f"{AUTO}enabled"
@@ -70,7 +75,7 @@ def options_of(policy: ResolvedPolicy, facts: TableFacts) -> ZOrderOptions:
     options = _of_policy(policy, zorder)
     if not zorder.honour_table_properties:
         return options
-    enabled = _boolean(facts, ENABLED, None)
+    enabled = _boolean(facts, ENABLED)
     if enabled:
         options = _of_properties(options, facts, policy.optimize.batch_size_bytes)
     elif enabled is False:
@@ -99,17 +104,16 @@ def _of_properties(options: ZOrderOptions, facts: TableFacts, most_bytes: int) -
     """
     indexed = [Strategy.LEVELED, *(strategy for strategy in options.strategies if strategy is Strategy.PIECES)]
     strategies = indexed
-    if _boolean(facts, UNINDEXED_ENABLED, True):
-        first = _boolean(facts, UNINDEXED_FIRST, True)
+    if _boolean(facts, UNINDEXED_ENABLED) is not False:
+        first = _boolean(facts, UNINDEXED_FIRST) is not False
         strategies = [Strategy.UNINDEXED, *indexed] if first else [*indexed, Strategy.UNINDEXED]
-    revision = _number(facts, REVISION_ID, None)
-    batch = _number(facts, BATCH_BYTES, DEFAULT_BATCH_BYTES)
+    time = "a time like 2023-01-01 00:00:00, or milliseconds since 1970"
     return replace(
         options,
         strategies=tuple(strategies),
-        batch_bytes=min(batch or DEFAULT_BATCH_BYTES, most_bytes),
-        from_timestamp_ms=_timestamp_ms(facts),
-        revision=revision,
+        revision=_number(facts, REVISION_ID),
+        batch_bytes=min(_number(facts, BATCH_BYTES) or DEFAULT_BATCH_BYTES, most_bytes),
+        from_timestamp_ms=_property(facts, FROM_TIMESTAMP, _timestamp_ms, time) or 0,
         origin=ENABLED,
     )
 
@@ -122,52 +126,40 @@ def _with_request(options: ZOrderOptions, facts: TableFacts, *, automatic: bool)
         raise _unreadable(facts, REQUEST, request, LEVELED_COMPACTION)
     if automatic:
         return replace(options, note=f"{REQUEST} is ignored: the table is under automatic optimization ({ENABLED})")
-    most = _number(facts, REQUEST_BYTES, options.bytes_per_iteration)
     # A round that finds nothing must not keep the policy's own work from being done.
-    others = (
-        ()
-        if options.disabled_by
-        else tuple(strategy for strategy in options.strategies if strategy is not Strategy.LEVELED)
-    )
+    others = () if options.disabled_by else options.strategies
     return replace(
         options,
-        strategies=(Strategy.LEVELED, *others),
-        bytes_per_iteration=most or options.bytes_per_iteration,
+        strategies=tuple(dict.fromkeys((Strategy.LEVELED, *others))),
+        bytes_per_iteration=_number(facts, REQUEST_BYTES) or options.bytes_per_iteration,
         origin=REQUEST,
         disabled_by=None,
         request=True,
     )
 
 
-def _boolean(facts: TableFacts, key: str, default: bool | None) -> bool | None:
+def _property(facts: TableFacts, key: str, read: Callable[[str], _T | None], allowed: str) -> _T | None:
+    """Read a property; None where it is not set."""
     text = property_of(facts, key)
-    if text is None:
-        return default
-    if text.lower() not in ("true", "false"):
-        raise _unreadable(facts, key, text, "true or false")
-    return text.lower() == "true"
+    value = None if text is None else read(text)
+    if text is not None and value is None:
+        raise _unreadable(facts, key, text, allowed)
+    return value
 
 
-def _number(facts: TableFacts, key: str, default: int | None) -> int | None:
-    text = property_of(facts, key)
-    if text is None:
-        return default
-    number = read_digits(text.strip())
-    if number is None:
-        raise _unreadable(facts, key, text, "a whole number")
-    return number
+def _boolean(facts: TableFacts, key: str) -> bool | None:
+    return _property(facts, key, lambda text: {"true": True, "false": False}.get(text.lower()), "true or false")
 
 
-def _timestamp_ms(facts: TableFacts) -> int:
-    text = property_of(facts, FROM_TIMESTAMP)
-    if text is None:
-        return 0
+def _number(facts: TableFacts, key: str) -> int | None:
+    return _property(facts, key, lambda text: read_digits(text.strip()), "a whole number")
+
+
+def _timestamp_ms(text: str) -> int | None:
     if text.strip().isdecimal() and len(text.strip()) <= 16:
         return int(text)
     instant = key_of("timestamp", text)
-    if instant is None:
-        raise _unreadable(facts, FROM_TIMESTAMP, text, "a time like 2023-01-01 00:00:00, or milliseconds since 1970")
-    return int(instant // 1000)
+    return None if instant is None else int(instant // 1000)
 
 
 def _unreadable(facts: TableFacts, key: str, value: str, allowed: str) -> TableError:
@@ -189,10 +181,7 @@ def ranges_wanted(policy: ResolvedPolicy, facts: TableFacts) -> tuple[str, ...]:
     zorder = policy.optimize.zorder
     if zorder is None or zorder.mode is not ZOrderMode.INCREMENTAL or not facts.files:
         return ()
-    try:
-        return tuple(column.quoted for column in incremental_columns(policy, facts))
-    except MaintainerError:
-        return ()
+    return columns_or_none(incremental_columns, policy, facts)
 
 
 def sample_wanted(policy: ResolvedPolicy, facts: TableFacts) -> tuple[str, ...]:

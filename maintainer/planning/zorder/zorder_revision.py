@@ -5,8 +5,9 @@ The policy's Z-order columns are looked up in the table's schema, or refused by 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from maintainer.errors import MaintainerError
 from maintainer.model.plan.zorder_turn import LayoutFigures
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.planning.curve.curve import MAX_ADDRESS_BITS, has_min_and_max, key_of
@@ -169,6 +170,16 @@ def incremental_columns(policy: ResolvedPolicy, facts: TableFacts) -> tuple[Foun
     columns = zorder_columns(policy, facts)
     _refuse_without_bounds(_named(policy, facts), columns)
     return columns
+
+
+def columns_or_none(
+    find: Callable[[ResolvedPolicy, TableFacts], tuple[FoundColumn, ...]], policy: ResolvedPolicy, facts: TableFacts
+) -> tuple[str, ...]:
+    """Return the names of the columns that are found; none where planning will end in a problem."""
+    try:
+        return tuple(column.quoted for column in find(policy, facts))
+    except MaintainerError:
+        return ()
 
 
 def _named(policy: ResolvedPolicy, facts: TableFacts) -> NamedColumns:
