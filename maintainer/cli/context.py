@@ -139,7 +139,7 @@ def open_project(context: CliContext, only: str | None = None) -> Project:
         ProjectError: There is no project, or no such environment.
     """
     from maintainer.app.project_folders import PolicyProblems, Project
-    from maintainer.report.diagnostics_report import DiagnosticsReport, ProjectSources, render_full
+    from maintainer.report.diagnostics_report import DiagnosticsReport, project_lines, render_full
 
     started = time.monotonic()
     try:
@@ -149,7 +149,7 @@ def open_project(context: CliContext, only: str | None = None) -> Project:
         report = DiagnosticsReport(
             loaded.diagnostics, loaded.files_read, loaded.policy_count, time.monotonic() - started
         )
-        for block in render_full(report, ProjectSources(loaded.root), Style(context.color_stderr)):
+        for block in render_full(report, project_lines(loaded.root, {}), Style(context.color_stderr)):
             click.echo(block, err=True)
         raise
     finally:

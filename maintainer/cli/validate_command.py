@@ -38,7 +38,7 @@ from maintainer.policy.yaml.yaml_document import Document
 from maintainer.policy.yaml.yaml_reader import MAX_FILE_BYTES, display_path, read_bytes, read_text
 from maintainer.report.diagnostics_report import (
     DiagnosticsReport,
-    ProjectSources,
+    project_lines,
     render_concise,
     render_full,
     render_github,
@@ -338,7 +338,7 @@ def _rendered(report: DiagnosticsReport, form: str, root: Path, style: Style) ->
         return [_DOCUMENTS[form](report).rstrip("\n")]
     if form == "concise":
         return render_concise(report, style)
-    return render_full(report, ProjectSources(root, report.texts), style)
+    return render_full(report, project_lines(root, report.texts), style)
 
 
 def _write(lines: Iterable[str], output_file: Path | None) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from maintainer.errors.foreign_text import visible_json, without_secrets
 from maintainer.model.product_version import __version__
@@ -86,37 +87,24 @@ class DiagnosticsReport:
         return f"Found {findings} in {files:,} of {count_of(self.files_read, 'file')} {took}."
 
 
-class Sources(Protocol):
-    """Where excerpts are cut from."""
-
-    def lines(self, file: str) -> list[str]:
-        """Return the lines of a file; empty where it cannot be shown."""
+LinesOf = Callable[[str], list[str]]
+"""The lines of a file, from which excerpts are cut; none where it cannot be shown."""
 
 
-class ProjectSources:
-    """Reads the files with findings again, one at a time, for excerpts."""
+def project_lines(root: Path, texts: Mapping[str, str]) -> LinesOf:
+    """Return what reads the files of a project again, one at a time; ``texts`` are files that it does not hold."""
 
-    def __init__(self, root: Path, texts: Mapping[str, str] | None = None) -> None:
-        self._root = root
-        self._texts = texts or {}
-        self._file = ""
-        self._lines: list[str] = []
-
-    def lines(self, file: str) -> list[str]:
-        """Return the lines of a file relative to the project; empty where it cannot be shown."""
-        if file != self._file:
-            self._file = file
-            self._lines = self._read(file)
-        return self._lines
-
-    def _read(self, file: str) -> list[str]:
-        text = self._texts.get(file)
+    @lru_cache(maxsize=1)
+    def lines(file: str) -> list[str]:
+        text = texts.get(file)
         if text is None:
-            content = read_bytes(self._root / file, self._root)
+            content = read_bytes(root / file, root)
             if isinstance(content, Diagnostic):
                 return []
             text = content.decode("utf-8-sig", errors="replace")
         return without_secrets(text.replace("\r\n", "\n")).split("\n")
+
+    return lines
 
 
 WIDEST_LINE = 110
@@ -126,10 +114,10 @@ _CONTEXT = 30
 _ROLES = {Severity.ERROR: Role.BAD, Severity.WARNING: Role.WARN}
 
 
-def render_full(report: DiagnosticsReport, sources: Sources, style: Style = PLAIN) -> Iterator[str]:
+def render_full(report: DiagnosticsReport, lines_of: LinesOf, style: Style = PLAIN) -> Iterator[str]:
     """Yield the lines of every finding with its excerpt, then the summary; never all of them in memory."""
     for finding in report.diagnostics:
-        yield from _finding(finding, sources.lines(finding.file), style)
+        yield from _finding(finding, lines_of(finding.file), style)
         yield ""
     yield from _closing(report, style)
 
@@ -202,10 +190,7 @@ def _piece(line: str, start: int, end: int) -> str:
     text = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in line)
     # An order to a pipeline of Azure, wherever it stands; one character for one, so that the caret fits.
     text = re.sub(r"#(?=#(?:vso)?\[)", "\N{REPLACEMENT CHARACTER}", text)
-    if start and len(text) > start:
-        text = "..." + text[start + 3 : end]
-    else:
-        text = text[start:end]
+    text = "..." + text[start + 3 : end] if start and len(text) > start else text[start:end]
     return text[:-3] + "..." if len(line) > end else text
 
 
@@ -238,7 +223,6 @@ def render_json(report: DiagnosticsReport) -> str:
 
 
 def _as_json(diagnostic: Diagnostic) -> dict[str, Any]:
-    span = diagnostic.span
     return {
         "code": diagnostic.code,
         "severity": diagnostic.severity.value,
@@ -246,10 +230,7 @@ def _as_json(diagnostic: Diagnostic) -> dict[str, Any]:
         "message": diagnostic.message,
         "help": diagnostic.help,
         "file": diagnostic.file,
-        "line": span.line,
-        "column": span.column,
-        "end_line": span.end_line,
-        "end_column": span.end_column,
+        **asdict(diagnostic.span),
     }
 
 
@@ -288,8 +269,7 @@ def _case(diagnostic: Diagnostic, strict: bool) -> Case:
     body = f"{diagnostic.place}: {diagnostic.message}" + (f"\nhelp: {diagnostic.help}" if diagnostic.help else "")
     attributes = {"file": diagnostic.file, "line": str(diagnostic.span.line)}
     if diagnostic.is_error or strict:
-        code = diagnostic.code
-        return Case(name, 0.0, "failure", diagnostic.message, body, code, attributes)
+        return Case(name, 0.0, "failure", diagnostic.message, body, diagnostic.code, attributes)
     return Case(name, body=f"warning: {body}", attributes=attributes)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -91,11 +92,8 @@ def render_annotations(findings: Iterable[Finding]) -> str:
         numbers[finding.severity] += 1
         if numbers[finding.severity] <= MAX_PER_KIND:
             lines.append(_command(finding))
-    rest = [
-        count_of(number - MAX_PER_KIND, f"more {kind.value}")
-        for kind, number in numbers.items()
-        if number > MAX_PER_KIND
-    ]
+    more = {f"more {kind.value}": number - MAX_PER_KIND for kind, number in numbers.items()}
+    rest = [count_of(number, what) for what, number in more.items() if number > 0]
     if rest:
         lines.append(f"{', '.join(rest)}: GitHub shows {MAX_PER_KIND} of a kind; all are in the step summary")
     return "".join(line + "\n" for line in lines)
@@ -133,18 +131,7 @@ def write_step_summary(markdown: str, environ: Mapping[str, str]) -> bool:
     Never raises: a summary that cannot be written must not turn a good run red. A text that would make the file
     larger than GitHub takes (1 MiB) is cut at a line, and says so.
     """
-    path = environ.get(SUMMARY_VARIABLE)
-    if not path:
-        return False
-    file = Path(path)
-    try:
-        text = cut_lines(markdown, MAX_SUMMARY_BYTES - (file.stat().st_size if file.exists() else 0))
-        if text:
-            with file.open("a", encoding="utf-8", errors="backslashreplace") as stream:
-                stream.write(text)
-    except (OSError, ValueError):
-        return False
-    return bool(text)
+    return _appended(environ.get(SUMMARY_VARIABLE), markdown, MAX_SUMMARY_BYTES)
 
 
 def write_step_output(name: str, value: str, environ: Mapping[str, str]) -> bool:
@@ -152,15 +139,19 @@ def write_step_output(name: str, value: str, environ: Mapping[str, str]) -> bool
 
     Never raises, for the reason of ``write_step_summary``. A value of several lines is not written.
     """
-    path = environ.get(OUTPUT_VARIABLE)
-    if not path or len(value.splitlines()) > 1:
+    return len(value.splitlines()) <= 1 and _appended(environ.get(OUTPUT_VARIABLE), f"{name}={value}\n", sys.maxsize)
+
+
+def _appended(path: str | None, text: str, most_bytes: int) -> bool:
+    if not path:
         return False
     try:
         with Path(path).open("a", encoding="utf-8", errors="backslashreplace") as stream:
-            stream.write(f"{name}={value}\n")
+            text = cut_lines(text, most_bytes - stream.tell())
+            stream.write(text)
     except (OSError, ValueError):
         return False
-    return True
+    return bool(text)
 
 
 def cut_lines(text: str, max_bytes: int) -> str:
@@ -275,12 +266,8 @@ def _rule(code: str, title: str) -> dict[str, Any]:
 def _result(finding: Finding, codes: list[str]) -> dict[str, Any]:
     span = finding.span or START_OF_FILE
     end_column = max(span.end_column, span.column + 1) if span.end_line == span.line else span.end_column
-    region = {
-        "startLine": span.line,
-        "startColumn": span.column,
-        "endLine": span.end_line,
-        "endColumn": end_column,
-    }
+    lines = {"startLine": span.line, "startColumn": span.column, "endLine": span.end_line}
+    region = {**lines, "endColumn": end_column}
     uri = quote(finding.file, errors="surrogateescape")  # a file name need not be UTF-8
     # A file outside the project has an absolute path: that is relative to nothing.
     artifact = {"uri": f"file://{uri}"} if uri.startswith("/") else {"uri": uri, "uriBaseId": "%SRCROOT%"}

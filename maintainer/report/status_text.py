@@ -75,11 +75,9 @@ def status_groups(rows: Sequence[StatusRow]) -> list[list[StatusRow]]:
     return by_cause(sorted(shown, key=lambda row: order.get(row.state, order["ok"])), _alike, at_least=FOLD)
 
 
-def status_table(
-    groups: Sequence[Sequence[StatusRow]], now_ms: int, *, tz: tzinfo = UTC, names_first: bool = False
-) -> Table:
-    """Return a row for each group, with some of its names behind what is next, or in the first cell."""
-    rows = [_cells(group, now_ms, tz, names_first) for group in groups]
+def status_table(groups: Sequence[Sequence[StatusRow]], now_ms: int, *, tz: tzinfo = UTC) -> Table:
+    """Return a row for each group, with some of its names behind what is next."""
+    rows = [status_cells(group, now_ms, tz) for group in groups]
     return Table(_HEADING, rows, frozenset({2, 3, 4}), width=WIDTH, caption="Each table as it is now, and what is next")
 
 
@@ -99,7 +97,8 @@ def problem_line(problem: Problem) -> str:
     return printable(" ".join(text.split()))
 
 
-def _cells(rows: Sequence[StatusRow], now_ms: int, tz: tzinfo, names_first: bool) -> Row:
+def status_cells(rows: Sequence[StatusRow], now_ms: int, tz: tzinfo, *, names_first: bool = False) -> Row:
+    """Return the row of a group, with some of its names behind what is next, or in the first cell."""
     first, names = rows[0], [row.table for row in rows]
     title: Text = literal(first.table)
     said = "; ".join(_next_parts(first))
@@ -235,31 +234,27 @@ def render_history(
     """
     if not rows:
         return "No step fits.\n"
-    links = map(Line, _links(rows, one_table))
-    shown = folded(rows, of_tables=not one_table and not verbose)
-    return terminal_text([_table_of_steps(shown, tz, one_table), *links], style)
+    table = history_table(rows, tz=tz, one_table=one_table, of_tables=not one_table and not verbose)
+    return terminal_text([table, *map(Line, _links(rows, one_table))], style)
 
 
-def history_table(rows: Sequence[HistoryRow], *, tz: tzinfo = UTC, one_table: bool = False) -> Table:
-    """Return a row for each step, or for several commits of others that are alike."""
-    return _table_of_steps(folded(rows), tz, one_table)
-
-
-def _table_of_steps(rows: Sequence[HistoryRow], tz: tzinfo, one_table: bool) -> Table:
-    zones = {f"{moment(row.at_ms, tz):%Z}" for row in rows}
+def history_table(rows: Sequence[HistoryRow], *, tz: tzinfo, one_table: bool, of_tables: bool = False) -> Table:
+    """Return a row for each step, or for several that are alike; ``of_tables`` as ``folded`` has it."""
+    shown = folded(rows, of_tables=of_tables)
+    zones = {f"{moment(row.at_ms, tz):%Z}" for row in shown}
     # One zone stands in the heading; two (summer time came or went) stand with each time.
     zone = zones.pop() if len(zones) == 1 else None
     form = "%Y-%m-%d %H:%M" if zone is not None else "%Y-%m-%d %H:%M %Z"
     heading = (f"WHEN ({zone})" if zone else "WHEN", "RUN", "TABLE", "STEP", "RESULT", "VERSIONS", "PROOF", "DETAIL")
-    shown = [place for place in range(len(heading)) if not (one_table and heading[place] == "TABLE")]
+    wanted = [not (one_table and name == "TABLE") for name in heading]
     cells = [
         Row(
-            tuple(_history_cells(row, form, tz)[place] for place in shown),
+            tuple(itertools.compress(_history_cells(row, form, tz), wanted)),
             Role.BAD if row.status in _BAD or row.proof == "fail" else None,
         )
-        for row in rows
+        for row in shown
     ]
-    return Table(tuple(heading[place] for place in shown), cells, caption="Each step, the newest first")
+    return Table(tuple(itertools.compress(heading, wanted)), cells, caption="Each step, the newest first")
 
 
 def no_steps(num_runs: int) -> str:
@@ -303,9 +298,8 @@ def folded(rows: Sequence[HistoryRow], *, of_tables: bool = False) -> list[Histo
 
 
 def _added_up(rows: Sequence[HistoryRow]) -> HistoryRow:
-    seconds = [row.duration_seconds for row in rows]
     sums = {name: sum(getattr(row, name) for row in rows) for name in _SUMMED}
-    took = sum(each for each in seconds if each is not None) if rows[0].run_id else None
+    took = sum(row.duration_seconds or 0 for row in rows) if rows[0].run_id else None
     return replace(rows[0], version_before=None, version_after=None, duration_seconds=took, **sums)
 
 
@@ -357,7 +351,7 @@ def _history_cells(row: HistoryRow, form: str, tz: tzinfo) -> tuple[Text, ...]:
         _STATUS_WORD.get(row.status) or proof_word(row.status),
         _versions(row),
         proof_word(row.proof),
-        _detail(row),
+        ", ".join(_details(row)),
     )
 
 
@@ -370,30 +364,24 @@ def _versions(row: HistoryRow) -> str:
     return f"{row.version_before} -> {row.version_after}" if row.version_before >= 0 else f"0 .. {row.version_after}"
 
 
-def _detail(row: HistoryRow) -> str:
-    parts = []
+def _details(row: HistoryRow) -> Iterator[str]:
     if row.num_files_added and not row.num_files_removed and row.run_id is None:
-        parts.append(f"+{count_of(row.num_files_added, 'file')}")
+        yield f"+{count_of(row.num_files_added, 'file')}"
     elif row.step == UNDELETE:
-        parts.append(f"{count_of(row.num_files_added, 'file')} brought back, {format_size(row.bytes_added)}")
+        yield f"{count_of(row.num_files_added, 'file')} brought back, {format_size(row.bytes_added)}"
     elif row.num_files_added:
-        parts.append(f"{row.num_files_removed:,} -> {count_of(row.num_files_added, 'file')}")
+        yield f"{row.num_files_removed:,} -> {count_of(row.num_files_added, 'file')}"
     elif row.num_files_removed:
-        parts.append(count_of(row.num_files_removed, "file"))
+        yield count_of(row.num_files_removed, "file")
     if row.bytes_removed or (row.run_id is None and row.bytes_added):
-        parts.append(format_size(row.bytes_removed or row.bytes_added))
+        yield format_size(row.bytes_removed or row.bytes_added)
     if row.duration_seconds is not None:
-        parts.append(format_duration(float(row.duration_seconds)))
+        yield format_duration(float(row.duration_seconds))
     if row.error_code or row.error:
-        parts.append(": ".join(part for part in (row.error_code, row.error) if part))
-    if row.reason == APPENDED:
-        parts.append(APPENDED)
-    elif row.run_id is None:
-        parts.append("outside maintainer" + (f", by {row.by}" if row.by else ""))
-        if row.reason:
-            parts.append(row.reason)
-    elif row.reason is not None and _is_without_folder(row):
-        parts.append(row.reason)
+        yield ": ".join(part for part in (row.error_code, row.error) if part)
+    if row.run_id is None and row.reason != APPENDED:
+        yield "outside maintainer" + (f", by {row.by}" if row.by else "")
+    if row.reason and (row.run_id is None or row.reason == APPENDED or _is_without_folder(row)):
+        yield row.reason
     if row.git_commit:
-        parts.append(f"@ {short_commit(row.git_commit)}")
-    return ", ".join(parts)
+        yield f"@ {short_commit(row.git_commit)}"

@@ -107,16 +107,6 @@ def injected_findings(text: str) -> DiagnosticsReport:
     return DiagnosticsReport((finding,), 1, 1, 0.1)
 
 
-class ExcerptSources:
-    """Sources of excerpts: the text itself, as a file would hold it."""
-
-    def __init__(self, text: str) -> None:
-        self._lines = text.split("\n")
-
-    def lines(self, file: str) -> list[str]:
-        return self._lines
-
-
 def progress_lines(text: str) -> str:
     stream = io.StringIO()
     outcome = injected_run(text)
@@ -148,7 +138,7 @@ def terminal_texts(text: str) -> Iterator[tuple[str, str]]:
     yield "progress", progress_lines(text)
     yield "history", render_history(injected_history(text))
     yield "status", render_status(injected_status(text), NOW_MS)
-    yield "validate", "\n".join(render_full(injected_findings(text), ExcerptSources(text)))
+    yield "validate", "\n".join(render_full(injected_findings(text), lambda file: text.split("\n")))
     yield "validate concise", "\n".join(render_concise(injected_findings(text)))
     yield "plan as JSON", visible_json(to_json(plan, indent=2))
     yield "run as JSON", visible_json(run_to_json(outcome, indent=2))

@@ -122,7 +122,7 @@ class RunMetrics:
         for receipt in step.commits:
             proof = "none" if receipt.proof is None else "held" if receipt.proof.holds else "not_held"
             self._commits.labels(proof).inc()
-        work = WorkDone.of((step,))
+        work = WorkDone((step,))
         for figure, counter in self._work.items():
             counter.inc(getattr(work, figure))
 

@@ -92,11 +92,6 @@ class FleetTable:
         """Bytes in the newest known state."""
         return self.past.points[-1].size_bytes if self.past.points else None
 
-    @property
-    def amplification(self) -> float | None:
-        """Bytes rewritten for each byte of growth; None where the table did not grow."""
-        return self.bytes_rewritten / self.growth_bytes if self.growth_bytes > 0 else None
-
 
 def fleet_view(
     runs: Sequence[tuple[Plan, RunOutcome]],
@@ -135,7 +130,7 @@ def fleet_view(
         f"{project.name}, all tables",
         page_head(project.name, span, _verdict(held, failing, waiting, len(counted), places), mood, findings),
         (
-            Tiles(_tiles(counted, steps_of)),
+            Tiles(tuple(_tiles(counted, steps_of))),
             *(Line(Span(f"not read: {line}", Role.WARN)) for line in unread),
             *attention(findings),
             *money(amounts(project.prices, gain, work, outcomes)),
@@ -143,11 +138,7 @@ def fleet_view(
             *_runs(runs, tz, links or {}),
             Heading("Tables", anchor="tables"),
             Line(Span(_ABOUT_TABLES, Role.DIM)),
-            *folded_tables(
-                _TABLE,
-                [[_row(view, links or {}) for view in group] for group in groups],
-                [_row(_joined(group), links or {}) for group in groups],
-            ),
+            *folded_tables(_TABLE, groups, lambda group: _row(group, links or {})),
             *predicted_and_done(runs),
         ),
     )
@@ -171,12 +162,9 @@ def fleet_tables(
         for each in table_runs(runs, key_of)
     ]
     tables.sort(key=lambda view: (not view.quarantined, worst_first(view.mood, view.bytes_rewritten, view.name)))
-    return [
-        replace(view, curves=tuple(filter(None, (files_curve(view.past, tz), layout_curve(view.past, tz)))))
-        if number < MAX_FLEET_CURVES
-        else view
-        for number, view in enumerate(tables)
-    ]
+    for number, view in enumerate(tables[:MAX_FLEET_CURVES]):
+        tables[number] = replace(view, curves=(*files_curve(view.past, tz), *layout_curve(view.past, tz)))
+    return tables
 
 
 _ABOUT_TABLES = (
@@ -191,23 +179,29 @@ _TABLE = Table(
 )
 
 
-def _row(table: FleetTable, links: Mapping[str, str]) -> Row:
-    often = (
-        "" if table.amplification is None or not table.bytes_rewritten else f" {table.amplification:.1f} \u00d7 grown"
-    )
-    owner = f" {table.end.owner}" if table.end.owner else ""
-    twice = [Span(f" {table.maintained_twice}", Role.WARN)] if table.maintained_twice else []
-    rewritten = Span(format_size(table.bytes_rewritten) if table.bytes_rewritten else "none")
+def _row(tables: Sequence[FleetTable], links: Mapping[str, str]) -> Row:
+    """Return the row of a table, or of several of which the same is said: with sums, and no table's curve."""
+    newest = max(tables, key=lambda table: table.last_changed_ms)
+    name, curves = Span(newest.name, link=links.get(newest.name, "")), newest.curves
+    if len(tables) > 1:
+        counted = count_of(len(tables), noun_of(tables[0].end))
+        name, curves = Span(f"{counted}: {first_names([table.name for table in tables])}"), ()
+    lasts = [table.past.points[-1] for table in tables if table.past.points]
+    grown = sum(table.growth_bytes for table in tables if table.growth_bytes > 0)
+    rewritten = sum(table.bytes_rewritten for table in tables)
+    often = f" {rewritten / grown:.1f} \u00d7 grown" if grown and rewritten else ""
+    owner = f" {newest.end.owner}" if newest.end.owner else ""
+    twice = [Span(f" {newest.maintained_twice}", Role.WARN)] if newest.maintained_twice else []
     return Row((
-        (Span(table.name, link=links.get(table.name, "")), Span(owner, Role.DIM), *twice),
-        ended_cell(table.end.status, in_quarantine=table.quarantined, failed=table.runs_failed),
-        number_cell(table.num_files),
-        table.curves,
-        "" if table.size_bytes is None else format_size(table.size_bytes),
-        format_size(table.growth_bytes) if table.growth_bytes > 0 else "none",
-        (rewritten, Span(often, Role.DIM)),
-        table.last_proof,
-        table.last_changed,
+        (name, Span(owner, Role.DIM), *twice),
+        ended_cell(newest.end.status, in_quarantine=newest.quarantined, failed=newest.runs_failed),
+        number_cell(sum(point.num_files for point in lasts) if lasts else None),
+        curves,
+        format_size(sum(point.size_bytes for point in lasts)) if lasts else "",
+        format_size(grown) if grown else "none",
+        (Span(format_size(rewritten) if rewritten else "none"), Span(often, Role.DIM)),
+        newest.last_proof,
+        newest.last_changed,
     ))  # fmt: skip
 
 
@@ -249,23 +243,6 @@ def _alike(table: FleetTable) -> Hashable:
     return (is_place(table.end), table.end.status, table.end.owner, table.last_proof, table.maintained_twice)
 
 
-def _joined(tables: Sequence[FleetTable]) -> FleetTable:
-    """Return one row for tables of which the same is said, with sums and the newest change, and no table's curve."""
-    newest = max(tables, key=lambda table: table.last_changed_ms)
-    if len(tables) == 1:
-        return newest
-    lasts = [table.past.points[-1] for table in tables if table.past.points]
-    total = PastPoint(0, sum(point.num_files for point in lasts), sum(point.size_bytes for point in lasts))
-    return replace(
-        newest,
-        name=f"{count_of(len(tables), noun_of(tables[0].end))}: {first_names([table.name for table in tables])}",
-        past=TableTimeline((total,) if lasts else ()),
-        curves=(),
-        bytes_rewritten=sum(table.bytes_rewritten for table in tables),
-        growth_bytes=sum(table.growth_bytes for table in tables if table.growth_bytes > 0),
-    )
-
-
 def _span(outcomes: Sequence[RunOutcome], tz: tzinfo) -> str:
     first, last = moment(outcomes[0].started_at_ms, tz), moment(outcomes[-1].started_at_ms, tz)
     if first.date() == last.date():
@@ -283,28 +260,26 @@ def _verdict(held: int, failing: int, waiting: int, num_tables: int, num_places:
     return f"In their last run, of {num_tables:,}: {', '.join(parts)}{unsearched(num_places)}."
 
 
-def _tiles(tables: Sequence[FleetTable], outcomes: Sequence[TableOutcome]) -> tuple[Tile, ...]:
-    """Return the figures of all tables together, each from a state that a run saw or left."""
+def _tiles(tables: Sequence[FleetTable], outcomes: Sequence[TableOutcome]) -> Iterator[Tile]:
+    """Yield the figures of all tables together, each from a state that a run saw or left."""
     known = [(view.past.points[0], view.past.points[-1]) for view in tables if view.past.points]
-    tiles: list[Tile] = []
     if known:
         files = [sum(points[side].num_files for points in known) for side in (0, 1)]
         sizes = [sum(points[side].size_bytes for points in known) for side in (0, 1)]
-        tiles.append((_change(*map("{:,}".format, files)), "files", Role.GOOD if files[1] < files[0] else None))
+        yield _change(*map("{:,}".format, files)), "files", Role.GOOD if files[1] < files[0] else None
         means = [size // number if number else 0 for size, number in zip(sizes, files, strict=True)]
-        tiles.append((_change(*map(format_size, means)), "average file", Role.GOOD if means[1] > means[0] else None))
-        tiles.append((format_size(sizes[1]), "in all tables now", None))
+        yield _change(*map(format_size, means)), "average file", Role.GOOD if means[1] > means[0] else None
+        yield format_size(sizes[1]), "in all tables now", None
     work = WorkDone.of_tables(outcomes)
-    tiles += gain_tiles(layout_gain(outcomes), work)
+    yield from gain_tiles(layout_gain(outcomes), work)
     grown = sum(view.growth_bytes for view in tables if view.growth_bytes > 0)
     rewritten = sum(view.bytes_rewritten for view in tables)
     per_byte = f", {rewritten / grown:.1f} for each byte of growth" if grown and rewritten else ""
-    tiles.append((format_size(work.bytes_removed), f"rewritten{per_byte}", None))
+    yield format_size(work.bytes_removed), f"rewritten{per_byte}", None
     proofs = [result for table in outcomes for result in _proofs(table)]
     if proofs:
         held = f"{proofs.count('pass'):,} of {len(proofs):,}"
-        tiles.append((held, "steps with a proof that held", Role.GOOD if set(proofs) <= {"pass"} else Role.BAD))
-    return tuple(tiles)
+        yield held, "steps with a proof that held", Role.GOOD if set(proofs) <= {"pass"} else Role.BAD
 
 
 def _change(before: str, after: str) -> str:

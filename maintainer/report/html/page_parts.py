@@ -6,12 +6,14 @@ Every amount stands with its formula. What nobody measured is left out, not gues
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from maintainer.journal.ledger.ledger_rows import predicted
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.steps import Step, StepKind
+from maintainer.model.plan.zorder_turn import LayoutFigures
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.receipts import Amounts
@@ -35,6 +37,8 @@ from maintainer.report.plan.step_text import step_word
 from maintainer.report.run.outcome_text import TABLE_ENDS, WorkDone
 from maintainer.report.style import Role
 from maintainer.units import count_of, format_size
+
+_View = TypeVar("_View")
 
 MAX_FINDINGS_SHOWN = 25
 """Findings that a page spells out; the rest is counted."""
@@ -110,12 +114,14 @@ def _row(kind: str, steps: Sequence[tuple[Step, StepOutcome]]) -> Row:
     ))  # fmt: skip
 
 
-def folded_tables(table: Table, groups: Sequence[Sequence[Row]], joined: Sequence[Row]) -> Iterator[Block]:
+def folded_tables(
+    table: Table, groups: Sequence[Sequence[_View]], row: Callable[[Sequence[_View]], Row]
+) -> Iterator[Block]:
     """Show a row for each group of tables of which the same is said, and each table below where that is more."""
-    rows = [row for group in groups for row in group]
-    yield replace(table, rows=joined)
-    if len(joined) < len(rows):
-        yield Fold(f"Each of the {len(rows):,}", (replace(table, rows=rows),), repeats=True)
+    each = [view for group in groups for view in group]
+    yield replace(table, rows=list(map(row, groups)))
+    if len(groups) < len(each):
+        yield Fold(f"Each of the {len(each):,}", (replace(table, rows=[row([view]) for view in each]),), repeats=True)
 
 
 def ended_cell(status: TableStatus, *, in_quarantine: bool, failed: int = 0) -> Text:
@@ -154,59 +160,48 @@ def layout_gain(tables: Iterable[TableOutcome]) -> LayoutGain | None:
         tables: Outcomes in the order of time. Of a table with several the newest counts: between two runs others write,
             and what their rows cost queries is no gain or loss of a rewrite.
     """
-    first: dict[str, tuple[float, int]] = {}
-    last: dict[str, tuple[float, int]] = {}
+    newest: dict[str, tuple[LayoutFigures, LayoutFigures]] = {}
     for table in tables:
         changes = [step.layout_change for step in table.steps if step.layout_change is not None]
-        if not changes:
-            continue
-        name, before, after = table.ref.identifier, changes[0].before, changes[-1].after
-        first[name] = (before.files_read, before.bytes_read)
-        last[name] = (after.files_read, after.bytes_read)
-    if not last:
+        if changes:
+            newest[table.ref.identifier] = (changes[0].before, changes[-1].after)
+    if not newest:
         return None
+    first, last = zip(*newest.values(), strict=True)
     return LayoutGain(
-        len(last),
-        (sum(files for files, _ in first.values()), sum(files for files, _ in last.values())),
-        (sum(size for _, size in first.values()), sum(size for _, size in last.values())),
+        len(newest),
+        (sum(each.files_read for each in first), sum(each.files_read for each in last)),
+        (sum(each.bytes_read for each in first), sum(each.bytes_read for each in last)),
     )
 
 
-def gain_tiles(gain: LayoutGain | None, work: WorkDone) -> tuple[Tile, ...]:
-    """Return tiles of what queries and storage gained; none where nothing was measured."""
-    tiles: list[Tile] = []
+def gain_tiles(gain: LayoutGain | None, work: WorkDone) -> Iterator[Tile]:
+    """Yield tiles of what queries and storage gained; none where nothing was measured."""
     if gain is not None:
         before, after = (f"{files:,.1f}".removesuffix(".0") for files in gain.files)
         what = "files that a sample query reads on average, before and after the newest Z-order"
-        if gain.num_tables > 1:
-            what += f" of {gain.num_tables:,} tables"
-        tiles.append((f"{before} \u2192 {after}", what, Role.GOOD if gain.files[1] < gain.files[0] else None))
+        of_tables = f" of {gain.num_tables:,} tables" if gain.num_tables > 1 else ""
+        yield f"{before} \u2192 {after}", f"{what}{of_tables}", Role.GOOD if gain.files[1] < gain.files[0] else None
     if work.bytes_deleted:
-        tiles.append((format_size(work.bytes_deleted), f"deleted in {count_of(work.files_deleted, 'file')}", None))
+        yield format_size(work.bytes_deleted), f"deleted in {count_of(work.files_deleted, 'file')}", None
     if work.bytes_moved:
-        tiles.append(
-            (format_size(work.bytes_moved), f"moved to the trash in {count_of(work.files_moved, 'file')}", None)
-        )
-    return tuple(tiles)
+        yield format_size(work.bytes_moved), f"moved to the trash in {count_of(work.files_moved, 'file')}", None
 
 
-def proof_tiles(work: WorkDone) -> tuple[Tile, ...]:
-    """Return tiles of what was rewritten and how it was checked."""
-    tiles: list[Tile] = []
+def proof_tiles(work: WorkDone) -> Iterator[Tile]:
+    """Yield tiles of what was rewritten and how it was checked."""
     if work.bytes_removed:
-        tiles.append((format_size(work.bytes_removed), "read and written again", None))
+        yield format_size(work.bytes_removed), "read and written again", None
     if work.commits_with_proof:
         all_proven = work.commits_proven == work.commits_with_proof
         figure = f"{work.commits_proven:,} of {work.commits_with_proof:,}"
         when = "" if work.proofs_after_commit else " before commit"
-        tiles.append((figure, f"rewrites proven{when}", Role.GOOD if all_proven else Role.BAD))
+        yield figure, f"rewrites proven{when}", Role.GOOD if all_proven else Role.BAD
     if work.checks:
         mood = Role.BAD if work.checks_failed else Role.GOOD if work.checks_passed == work.checks else Role.WARN
-        tiles.append((f"{work.checks_passed:,} of {work.checks:,}", "checks passed", mood))
-    not_made = work.checks - work.checks_passed - work.checks_failed
-    if not_made:
-        tiles.append((f"{not_made:,}", "checks that could not be made", Role.WARN))
-    return tuple(tiles)
+        yield f"{work.checks_passed:,} of {work.checks:,}", "checks passed", mood
+    if not_made := work.checks - work.checks_passed - work.checks_failed:
+        yield f"{not_made:,}", "checks that could not be made", Role.WARN
 
 
 def amounts(

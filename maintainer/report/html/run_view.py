@@ -146,7 +146,6 @@ def run_view(
         ("run folder", run_folder),
     )
     shown, findings = frozenset(view.anchor for view in whole), page_findings(outcome, project.quarantined)
-    rows = [[_row(view, shown) for view in group] for group in groups]
     return Page(
         f"{project.name}, {started}",
         page_head(
@@ -158,7 +157,7 @@ def run_view(
             *money(amounts(project.prices, gain, work, (outcome,))),
             *proof(outcome.user_tables, project.quarantined, project.verified),
             Heading("Tables", anchor="tables"),
-            *folded_tables(_TABLE, rows, [_row(_joined(group), shown) for group in groups]),
+            *folded_tables(_TABLE, groups, lambda group: _row(group, shown)),
             *_details(whole, frozenset(view.anchor for group in groups for view in group[1:])),
             *predicted_and_done([(plan, outcome)]),
             Heading("About this run", anchor="about"),
@@ -175,15 +174,22 @@ _TABLE = Table(
 )
 
 
-def _row(view: TableView, shown: Container[str]) -> Row:
+def _row(views: Sequence[TableView], shown: Container[str]) -> Row:
+    """Return the row of a table, or of several of which the same is said, with sums."""
+    first, rewritten = views[0], sum(view.bytes_rewritten for view in views)
+    before, after = ([getattr(view, name) for view in views] for name in ("num_files_before", "num_files_after"))
+    name, what = Span(first.name, link=f"#{first.anchor}" if first.anchor in shown else ""), first.what
+    if len(views) > 1:
+        name = Span(f"{count_of(len(views), noun_of(first.end))}: {first_names([view.name for view in views])}")
+        what = f"each: {merged([_VERSIONS.sub('', view.what) for view in views])}"
     return Row((
-        Span(view.name, link=f"#{view.anchor}" if view.anchor in shown else ""),
-        ended_cell(view.end.status, in_quarantine=view.quarantined),
-        number_cell(view.num_files_before),
-        number_cell(view.num_files_after),
-        format_size(view.bytes_rewritten) if view.bytes_rewritten else "",
-        view.proof,
-        view.what,
+        name,
+        ended_cell(first.end.status, in_quarantine=first.quarantined),
+        number_cell(None if None in before else sum(before)),
+        number_cell(None if None in after else sum(after)),
+        format_size(rewritten) if rewritten else "",
+        first.proof,
+        what,
     ))  # fmt: skip
 
 
@@ -272,23 +278,6 @@ def _alike(view: TableView) -> Hashable:
     return (is_place(view.end), view.end.status, view.end.owner, view.proof, wording(_VERSIONS.sub("", view.what)))
 
 
-def _joined(views: Sequence[TableView]) -> TableView:
-    """Return one row for tables of which the same is said, with sums."""
-    first = views[0]
-    if len(views) == 1:
-        return first
-    before, after = ([getattr(view, name) for view in views] for name in ("num_files_before", "num_files_after"))
-    return replace(
-        first,
-        anchor="",
-        name=f"{count_of(len(views), noun_of(views[0].end))}: {first_names([view.name for view in views])}",
-        num_files_before=None if None in before else sum(before),
-        num_files_after=None if None in after else sum(after),
-        bytes_rewritten=sum(view.bytes_rewritten for view in views),
-        what=f"each: {merged([_VERSIONS.sub('', view.what) for view in views])}",
-    )
-
-
 _VERSIONS = re.compile(r",? *\bv[0-9]+(?:\.\.v[0-9]+)?\b")
 
 
@@ -327,28 +316,25 @@ def _verdict(outcome: RunOutcome, code: ExitCode, held: int) -> str:
     return f"{said[0].upper()}{said[1:]}."
 
 
-def _tiles(outcome: RunOutcome, tables: Sequence[TableView]) -> tuple[Tile, ...]:
-    """Return how many tables were changed, and what became of their files; the ledger is not counted."""
+def _tiles(outcome: RunOutcome, tables: Sequence[TableView]) -> Iterator[Tile]:
+    """Yield how many tables were changed, and what became of their files; the ledger is not counted."""
     users = {table.ref.identifier for table in outcome.user_tables}
-    counted = [view for view in tables if view.name in users and view.num_files_before is not None]
-    changed = [view for view in counted if view.bytes_rewritten]
-    failed = sum(map(outcome.count, BAD))
     places = sum(map(is_place, outcome.tables))
-    num_tables = len(outcome.user_tables) - places
     num_changed = sum(table.changed for table in outcome.user_tables)
-    tiles: list[Tile] = [(f"{num_changed:,} of {num_tables:,}", "tables changed", None)]
-    if failed:
-        tiles.append((f"{failed:,}", "failed", Role.BAD))
+    yield f"{num_changed:,} of {len(outcome.user_tables) - places:,}", "tables changed", None
+    if failed := sum(map(outcome.count, BAD)):
+        yield f"{failed:,}", "failed", Role.BAD
     if places:
-        tiles.append((f"{places:,}", f"{'place' if places == 1 else 'places'} that could not be searched", Role.BAD))
+        yield f"{places:,}", f"{'place' if places == 1 else 'places'} that could not be searched", Role.BAD
+    changed = [
+        (view.num_files_before, view.num_files_after or 0)
+        for view in tables
+        if view.name in users and view.num_files_before is not None and view.bytes_rewritten
+    ]
     if changed:
-        before, after = (
-            sum(number or 0 for number in numbers)
-            for numbers in zip(*((view.num_files_before, view.num_files_after) for view in changed), strict=True)
-        )
+        before, after = map(sum, zip(*changed, strict=True))
         whose = "the table" if len(changed) == 1 else f"the {len(changed):,} tables"
-        tiles.append((f"{before:,} \u2192 {after:,}", f"files in {whose} rewritten", Role.GOOD))
-    return tuple(tiles)
+        yield f"{before:,} \u2192 {after:,}", f"files in {whose} rewritten", Role.GOOD
 
 
 def _table(number: int, plan: TablePlan | None, table: TableOutcome, past: TableTimeline, tz: tzinfo) -> TableView:
@@ -358,7 +344,7 @@ def _table(number: int, plan: TablePlan | None, table: TableOutcome, past: Table
     commits = [receipt for step in table.steps for receipt in step.commits]
     before = met.sizes if met else observed.file_sizes if observed else ()
     num_before: int | None = met.num_files if met else observed.num_files if observed else None
-    work = WorkDone.of(table.steps)
+    work = WorkDone(table.steps)
     if left is not None:
         num_after: int | None = left.num_files
         after = left.sizes

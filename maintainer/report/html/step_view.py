@@ -33,36 +33,27 @@ def mood_of(status: TableStatus) -> Role | None:
     return Role.GOOD if role is Role.DIM else role
 
 
-def proof_words(tables: Iterable[TableOutcome]) -> tuple[str, ...]:
+def proof_words(tables: Iterable[TableOutcome]) -> Iterator[str]:
     """Say for people who do not read logs how it is known that no row was lost; nothing where nothing was rewritten."""
     steps = [step for table in tables for step in table.steps]
     proofs = [proof for step in steps for proof in step.proofs]
     if not proofs:
-        return ()
-    rows, work = sum(proof.read.rows for proof in proofs), WorkDone.of(steps)
+        return
+    rows, work = sum(proof.read.rows for proof in proofs), WorkDone(steps)
     wrong = sum(not proof.holds for proof in proofs)
     result = "none differed" if not wrong else f"{wrong:,} differed, see above"
-    words = [
-        *_when_compared(proofs),
-        f"{count_of(len(proofs), 'rewrite')} by maintainer with {count_of(rows, 'row')} "
-        f"{'was' if len(proofs) == 1 else 'were'} compared: {result}.",
-    ]
+    yield from _when_compared(proofs)
+    was = "was" if len(proofs) == 1 else "were"
+    yield f"{count_of(len(proofs), 'rewrite')} by maintainer with {count_of(rows, 'row')} {was} compared: {result}."
     if work.checks:
         left = work.checks - work.checks_passed
         rest = "all passed" if not left else f"{work.checks_passed:,} passed, {left:,} did not"
-        words.append(f"Afterwards {count_of(work.checks, 'check')} ran on the new versions: {rest}.")
-    if work.files_deleted:
-        words.append(
-            f"{count_of(work.files_deleted, 'file')} that no version within the retention needs "
-            f"{'was' if work.files_deleted == 1 else 'were'} deleted."
-        )
-    if work.files_moved:
-        words.append(
-            f"{count_of(work.files_moved, 'file')} that no version within the retention needs "
-            f"{'was' if work.files_moved == 1 else 'were'} moved to the trash, from where `maintainer undelete` brings "
-            "them back."
-        )
-    return tuple(words)
+        yield f"Afterwards {count_of(work.checks, 'check')} ran on the new versions: {rest}."
+    moved = "moved to the trash, from where `maintainer undelete` brings them back"
+    for number, what in ((work.files_deleted, "deleted"), (work.files_moved, moved)):
+        if number:
+            was = "was" if number == 1 else "were"
+            yield f"{count_of(number, 'file')} that no version within the retention needs {was} {what}."
 
 
 def _when_compared(proofs: Sequence[Proof]) -> Iterator[str]:
@@ -146,9 +137,8 @@ def step_blocks(plan: TablePlan | None, step: StepOutcome, tz: tzinfo) -> list[B
     return [*blocks, Fold("Technical lines: plan and proof", [Bullets(lines)])] if lines else blocks
 
 
-def _proof_lines(step: StepOutcome) -> tuple[str, ...]:
+def _proof_lines(step: StepOutcome) -> Iterator[str]:
     """Say how we know that nothing was lost: a line for each commit and one for the checks after it."""
-    lines = []
     for receipt in step.commits:
         proof = receipt.proof
         if proof is None:
@@ -157,24 +147,19 @@ def _proof_lines(step: StepOutcome) -> tuple[str, ...]:
         how = f", order-free fingerprint {digest}\u2026" if digest else ""
         equal = "equal" if proof.holds else "NOT equal"
         when = "after" if proof.after_commit else "before"
-        lines.append(
+        yield (
             f"v{receipt.version}, {when} it was committed: {count_of(proof.read.rows, 'row')} read, "
             f"{proof.written.rows:,} read back from the new files, {equal}{how}"
         )
-        lines += [
-            f"{count_of(use.num_bins, 'bin')} in lane {use.lane} ({use.reason}), both sides read by {use.prover}"
-            for use in proof.lanes
-        ]
+        for use in proof.lanes:
+            yield f"{count_of(use.num_bins, 'bin')} in lane {use.lane} ({use.reason}), both sides read by {use.prover}"
         if proof.uncovered_columns:
-            lines.append(f"not covered by the fingerprint: {', '.join(proof.uncovered_columns)}")
+            yield f"not covered by the fingerprint: {', '.join(proof.uncovered_columns)}"
     if step.assertions:
-        passed = WorkDone.of((step,)).checks_passed
+        passed = WorkDone((step,)).checks_passed
         names = named(sorted({check.expectation for check in step.assertions}), MAX_CHECKS_NAMED)
-        lines.append(f"{passed:,} of {count_of(len(step.assertions), 'check')} passed after the commit: {names}")
+        yield f"{passed:,} of {count_of(len(step.assertions), 'check')} passed after the commit: {names}"
         carried = sorted({check.carried_from for check in step.assertions if check.carried_from is not None})
         if carried:
             versions = named([f"v{version}" for version in carried], MAX_CHECKS_NAMED)
-            lines.append(
-                f"expectations were not run again where a proof shows the same rows; they were run at {versions}"
-            )
-    return tuple(lines)
+            yield f"expectations were not run again where a proof shows the same rows; they were run at {versions}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
+from functools import partial
 
 from maintainer.model.plan.plan import Plan, TablePlan, TableState
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
@@ -25,6 +26,7 @@ from maintainer.report.policy_text import explain_blocks
 from maintainer.report.run.run_findings import held_finding, joined, problem_finding
 from maintainer.report.status_text import (
     history_table,
+    status_cells,
     status_groups,
     status_table,
     status_totals,
@@ -97,8 +99,8 @@ def state_page(project: ReportProject, why: str, plan: Plan, rows: Sequence[Stat
     about = f"{count_of(plan.num_tables, 'table')}, looked at {at:%A %-d %B %Y, %H:%M %Z}".rstrip()
     needs = f", and {count_of(len(findings), 'table needs', 'tables need')} a person" if findings else ""
     head = page_head(project.name, about, f"{ran}{needs}.", Role.BAD if findings else Role.BOLD)
-    tiles = _tiles(total(plan.user_tables), plan.num_tables)
-    body: list[Block] = [Line(_next_step(plan)), *tiles, *attention(joined(findings))]
+    tiles = tuple(_tiles(total(plan.user_tables), plan.num_tables))
+    body: list[Block] = [Line(_next_step(plan)), *([Tiles(tiles)] if tiles else []), *attention(joined(findings))]
     checked = [Line(sentence) for sentence in verified_words(project.verified)]
     if checked:
         body += [Heading("What was verified"), *checked]
@@ -109,25 +111,25 @@ def state_page(project: ReportProject, why: str, plan: Plan, rows: Sequence[Stat
         body.append(subjects)
     if rows:
         now_ms, groups = plan.created_at_ms, status_groups(rows)
-        table = status_table(groups, now_ms, tz=tz, names_first=True)
-        each = [status_table([[row] for row in group], now_ms, tz=tz).rows for group in groups]
-        body += [Heading("The tables now", anchor="tables"), *folded_tables(table, each, table.rows)]
+        heads = status_table((), now_ms, tz=tz)
+        row = partial(status_cells, now_ms=now_ms, tz=tz, names_first=True)
+        body += [Heading("The tables now", anchor="tables"), *folded_tables(heads, groups, row)]
         body.append(Line(status_totals(rows)))
     return Page(f"{project.name}, {why}", head, body)
 
 
-def _tiles(totals: Totals, num_tables: int) -> Iterator[Tiles]:
-    """Give the figures of a run that would change something."""
+def _tiles(totals: Totals, num_tables: int) -> Iterator[Tile]:
+    """Yield the figures of a run that would change something."""
     changing = totals.num_tables[TableState.CHANGES]
-    tiles: list[Tile] = [(f"{changing:,} of {num_tables:,}", "tables would change", None)]
+    if not changing:
+        return
+    yield f"{changing:,} of {num_tables:,}", "tables would change", None
     if totals.files_rewritten:
         files = f"{totals.files_rewritten:,} \u2192 {totals.files_added:,}"
-        role = Role.GOOD if totals.files_added < totals.files_rewritten else None
-        tiles += [(files, "files in those rewritten", role), (format_size(totals.bytes_rewritten), "to rewrite", None)]
+        yield files, "files in those rewritten", Role.GOOD if totals.files_added < totals.files_rewritten else None
+        yield format_size(totals.bytes_rewritten), "to rewrite", None
     if totals.files_deleted:
-        tiles.append((f"{totals.files_deleted:,}", f"files to delete, {format_size(totals.bytes_deleted)}", None))
-    if changing:
-        yield Tiles(tiles)
+        yield f"{totals.files_deleted:,}", f"files to delete, {format_size(totals.bytes_deleted)}", None
 
 
 def _next_step(plan: Plan) -> str:

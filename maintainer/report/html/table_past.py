@@ -7,9 +7,11 @@ it another name meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
+from itertools import groupby
+from operator import itemgetter
 
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.steps import ZOrderStep
@@ -48,14 +50,8 @@ class PastPoint:
     small_files: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LayoutPoint:
-    """How the files of a table with an incremental Z-order lay at a time (``layout_figures`` says what that is)."""
-
-    at_ms: int
-    files_read: float
-    overlap_depth: float
-    unindexed_ratio: float
+LayoutPoint = tuple[int, LayoutFigures]
+"""When, and how the files of a table with a Z-order lay then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +96,7 @@ def past_of(runs: Sequence[tuple[Plan, RunOutcome]], key_of: TableKey = recorded
     for states in points.values():
         states.sort(key=lambda point: point.at_ms)
     for layouts in layout.values():
-        layouts.sort(key=lambda point: point.at_ms)
+        layouts.sort(key=itemgetter(0))
     return {name: TableTimeline(_each_once(points[key]), tuple(layout[key])) for name, key in keys.items()}
 
 
@@ -117,7 +113,7 @@ def _points(plan: Plan, table: TablePlan, outcome: RunOutcome, ended: TableOutco
     if first is not None and last is not None:
         return [*points, _of_look(first), _of_look(last)]
     # Whatever ended the steps, it took the figures with it: the commits alone say what was done.
-    work = WorkDone.of(ended.steps)
+    work = WorkDone(ended.steps)
     at_ms = max(outcome.started_at_ms + round(outcome.duration_seconds * 1000), met.at_ms + 1)
     left = PastPoint(
         at_ms,
@@ -134,81 +130,65 @@ def _of_look(seen: FilesSeen) -> PastPoint:
 def _each_once(points: Sequence[PastPoint]) -> tuple[PastPoint, ...]:
     """Leave out what says no more than its neighbours: a table that did not change between two looks."""
     shown: list[PastPoint] = []
-    for number, point in enumerate(points):
-        same_before = shown and (shown[-1].num_files, shown[-1].size_bytes) == (point.num_files, point.size_bytes)
-        following = points[number + 1] if number + 1 < len(points) else None
-        same_after = following and (following.num_files, following.size_bytes) == (point.num_files, point.size_bytes)
-        if not (same_before and same_after):
-            shown.append(point)
+    for _, same in groupby(points, key=lambda point: (point.num_files, point.size_bytes)):
+        first, *others = same
+        shown += [first, *others[-1:]]
     return tuple(shown)
 
 
-def _layouts(plan: Plan, table: TablePlan, outcome: RunOutcome, ended: TableOutcome | None) -> list[LayoutPoint]:
-    before = next(
-        (step.planned_turn.before for step in table.steps if isinstance(step, ZOrderStep) and step.planned_turn), None
-    )
-    points = [] if before is None else [_layout(plan.created_at_ms, before)]
+def _layouts(plan: Plan, table: TablePlan, outcome: RunOutcome, ended: TableOutcome | None) -> Iterator[LayoutPoint]:
+    turns = (step.planned_turn for step in table.steps if isinstance(step, ZOrderStep) and step.planned_turn)
+    before = next((turn.before for turn in turns), None)
     changes = [step.layout_change for step in (ended.steps if ended is not None else ()) if step.layout_change]
+    if before is not None:
+        yield plan.created_at_ms, before
+    elif changes:
+        yield outcome.started_at_ms, changes[0].before
     if changes:
-        if before is None:
-            points.append(_layout(outcome.started_at_ms, changes[0].before))
-        points.append(_layout(outcome.started_at_ms + round(outcome.duration_seconds * 1000), changes[-1].after))
-    return points
-
-
-def _layout(at_ms: int, figures: LayoutFigures) -> LayoutPoint:
-    return LayoutPoint(at_ms, figures.files_read, figures.overlap_depth, figures.unindexed_ratio)
+        yield outcome.started_at_ms + round(outcome.duration_seconds * 1000), changes[-1].after
 
 
 def table_curves(past: TableTimeline, tz: tzinfo) -> tuple[Span, ...]:
     """Return all curves of a table that have two points or more, those of its layout last."""
-    depth = [(point.at_ms, point.overlap_depth) for point in past.layout]
-    unindexed = [(point.at_ms, point.unindexed_ratio) for point in past.layout]
-    small = [(point.at_ms, float(point.small_files)) for point in past.points if point.small_files is not None]
-    curves = (
-        files_curve(past, tz),
-        _curve([(point.at_ms, float(point.size_bytes)) for point in past.points], "bytes", _bytes, tz),
-        _curve(small, "files under minFileSize when planned", _whole, tz),
-        layout_curve(past, tz),
-        _curve(depth, "files over one point", _decimal, tz),
-        _curve(unindexed, "bytes not on the curve", short_share, tz),
+    unindexed = [(at_ms, lay.unindexed_ratio) for at_ms, lay in past.layout]
+    small = [(point.at_ms, point.small_files) for point in past.points if point.small_files is not None]
+    return (
+        *files_curve(past, tz),
+        *_curve([(point.at_ms, point.size_bytes) for point in past.points], "bytes", _bytes, tz),
+        *_curve(small, "files under minFileSize when planned", _whole, tz),
+        *layout_curve(past, tz),
+        *_curve([(at_ms, lay.overlap_depth) for at_ms, lay in past.layout], "files over one point", _decimal, tz),
+        *_curve(unindexed, "bytes not on the curve", short_share, tz),
     )
-    return tuple(curve for curve in curves if curve is not None)
 
 
-def files_curve(past: TableTimeline, tz: tzinfo) -> Span | None:
-    """Return a table's number of files over time."""
-    return _curve([(point.at_ms, float(point.num_files)) for point in past.points], "files", _whole, tz)
+def files_curve(past: TableTimeline, tz: tzinfo) -> Iterator[Span]:
+    """Yield a table's number of files over time, with two points or more."""
+    yield from _curve([(point.at_ms, point.num_files) for point in past.points], "files", _whole, tz)
 
 
-def layout_curve(past: TableTimeline, tz: tzinfo) -> Span | None:
-    """Return what a query on the Z-order columns reads over time."""
-    figures = [(point.at_ms, point.files_read) for point in past.layout]
-    return _curve(figures, "files that a query reads", _decimal, tz)
+def layout_curve(past: TableTimeline, tz: tzinfo) -> Iterator[Span]:
+    """Yield what a query on the Z-order columns reads over time, with two points or more."""
+    yield from _curve([(at_ms, lay.files_read) for at_ms, lay in past.layout], "files that a query reads", _decimal, tz)
 
 
-def _whole(value: float) -> str:
-    return f"{value:,.0f}"
-
-
-def _decimal(value: float) -> str:
-    return f"{value:,.1f}"
+_whole, _decimal = "{:,.0f}".format, "{:,.1f}".format
 
 
 def _bytes(value: float) -> str:
     return format_size(round(value))
 
 
-def _curve(figures: Sequence[tuple[int, float]], what: str, spelled: Spelled, tz: tzinfo) -> Span | None:
+def _curve(figures: Sequence[tuple[int, float]], what: str, spelled: Spelled, tz: tzinfo) -> Iterator[Span]:
     if len(figures) < 2:
-        return None
+        return
     every = -(-(len(figures) - 1) // (MAX_POINTS - 1))
     points = [(float(at_ms), value) for at_ms, value in reversed(figures[::-every][:MAX_POINTS])]
     words = ", ".join(spelled(value) for _, value in figures[-MAX_FIGURES_IN_WORDS:])
     chart = line_chart(points, f"{what} over time", f"oldest first: {words}")
     first, last = spelled(figures[0][1]), spelled(figures[-1][1])
     change = f"{what}: {first} \u2192 {last}" if first != last else f"{what}: {last}"
-    return Span(f"{change}, {_span(moment(figures[0][0], tz), moment(figures[-1][0], tz))}", drawing=chart)
+    yield Span(f"{change}, {_span(moment(figures[0][0], tz), moment(figures[-1][0], tz))}", drawing=chart)
 
 
 def _span(first: datetime, last: datetime) -> str:

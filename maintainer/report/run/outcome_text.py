@@ -93,7 +93,6 @@ TABLE_ENDS: Mapping[TableStatus, TableEnd] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
 class WorkDone:
     """Totals of commits, deletions, proofs and checks; counted here, stored nowhere.
 
@@ -101,50 +100,29 @@ class WorkDone:
     where they still take room. ``proofs_after_commit`` are those of Delta's own commands, which commit first.
     """
 
-    files_removed: int
-    files_added: int
-    bytes_removed: int
-    bytes_added: int
-    files_deleted: int
-    bytes_deleted: int
-    files_moved: int
-    bytes_moved: int
-    commits_proven: int
-    commits_with_proof: int
-    proofs_after_commit: int
-    checks: int
-    checks_passed: int
-    checks_failed: int
-
-    @staticmethod
-    def of(steps: Iterable[StepOutcome]) -> WorkDone:
+    def __init__(self, steps: Iterable[StepOutcome]) -> None:
         steps = tuple(steps)
-        commits = [receipt for step in steps for receipt in step.commits]
-        done = Amounts.of(commits)
         proofs = [proof for step in steps for proof in step.proofs]
         vacuums = [step.vacuum for step in steps if step.vacuum]
+        into_trash = [vacuum for vacuum in vacuums if vacuum.trash is not None]
         outcomes = [assertion.outcome for step in steps for assertion in step.assertions]
-        return WorkDone(
-            files_removed=done.num_files_removed,
-            files_added=done.num_files_added,
-            bytes_removed=done.bytes_removed,
-            bytes_added=done.bytes_added,
-            files_deleted=sum(vacuum.num_files_freed for vacuum in vacuums),
-            bytes_deleted=sum(vacuum.bytes_freed for vacuum in vacuums),
-            files_moved=sum(vacuum.num_files_deleted for vacuum in vacuums if vacuum.trash is not None),
-            bytes_moved=sum(vacuum.bytes_deleted for vacuum in vacuums if vacuum.trash is not None),
-            commits_proven=sum(proof.holds for proof in proofs),
-            commits_with_proof=len(proofs),
-            proofs_after_commit=sum(proof.after_commit for proof in proofs),
-            checks=len(outcomes),
-            checks_passed=outcomes.count(Verdict.PASS),
-            checks_failed=outcomes.count(Verdict.FAIL),
-        )
+        done = Amounts.of(receipt for step in steps for receipt in step.commits)
+        self.files_removed, self.bytes_removed = done.num_files_removed, done.bytes_removed
+        self.files_added, self.bytes_added = done.num_files_added, done.bytes_added
+        self.files_deleted = sum(vacuum.num_files_freed for vacuum in vacuums)
+        self.bytes_deleted = sum(vacuum.bytes_freed for vacuum in vacuums)
+        self.files_moved = sum(vacuum.num_files_deleted for vacuum in into_trash)
+        self.bytes_moved = sum(vacuum.bytes_deleted for vacuum in into_trash)
+        self.commits_proven = sum(proof.holds for proof in proofs)
+        self.commits_with_proof = len(proofs)
+        self.proofs_after_commit = sum(proof.after_commit for proof in proofs)
+        self.checks = len(outcomes)
+        self.checks_passed, self.checks_failed = outcomes.count(Verdict.PASS), outcomes.count(Verdict.FAIL)
 
     @staticmethod
     def of_tables(tables: Iterable[TableOutcome]) -> WorkDone:
         """Add up the steps of tables."""
-        return WorkDone.of(step for table in tables for step in table.steps)
+        return WorkDone(step for table in tables for step in table.steps)
 
     @staticmethod
     def of_run(outcome: RunOutcome) -> WorkDone:
@@ -154,7 +132,7 @@ class WorkDone:
 
 def figures(*steps: StepOutcome) -> str:
     """Say what steps did: ``1,204 -> 151 files, 38.4 GiB, 812,440,193 rows proven   v1847``; empty for nothing."""
-    work = WorkDone.of(steps)
+    work = WorkDone(steps)
     parts = []
     if work.files_removed or work.files_added:
         parts.append(
@@ -219,13 +197,8 @@ def verified_detail(event: Verified) -> str:
         parts.append("content equal" if event.content_equal else "content DIFFERS")
     if event.num_files_checked is not None and event.result == "pass":
         parts.append(f"all {count_of(event.num_files_checked, 'file')} of {new} exist")
-    parts.extend(
-        assertion_text(assertion)
-        for assertion in event.assertions
-        if assertion.outcome != "pass" and not assertion.failed_before
-    )
-    passed = sum(assertion.outcome == "pass" for assertion in event.assertions)
-    if passed:
+    parts += [assertion_text(each) for each in event.assertions if each.outcome != "pass" and not each.failed_before]
+    if passed := sum(assertion.outcome == "pass" for assertion in event.assertions):
         of_all = "" if passed == len(event.assertions) else f" of {len(event.assertions):,}"
         parts.append(f"{passed:,}{of_all} checks passed" if of_all else f"{count_of(passed, 'check')} passed")
     if event.detail:  # it names the checks that failed before as well
@@ -239,11 +212,7 @@ def time_text(outcome: RunOutcome) -> str:
     total = format_duration(outcome.total_seconds)
     if not before.start_seconds and not before.planning_seconds:
         return total
-    seconds = {
-        "start": before.start_seconds,
-        "planning": before.planning_seconds,
-        "run": outcome.duration_seconds,
-    }
+    seconds = {"start": before.start_seconds, "planning": before.planning_seconds, "run": outcome.duration_seconds}
     return f"{total} ({', '.join(f'{part} {format_duration(took)}' for part, took in seconds.items())})"
 
 

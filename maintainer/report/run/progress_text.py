@@ -73,7 +73,7 @@ class WholeRun:
 
     def step(self, outcome: StepOutcome) -> None:
         """Count a step that ended."""
-        self.rewritten_bytes += WorkDone.of((outcome,)).bytes_removed
+        self.rewritten_bytes += WorkDone((outcome,)).bytes_removed
 
     def table(self, outcome: TableOutcome) -> None:
         """Count a table that ended; our own ledger and places are not counted."""

@@ -191,7 +191,7 @@ def test_the_report_says_how_much_was_rewritten_for_each_byte(number: int) -> No
         for plan in (first, last)
     ]
     assert shown.growth_bytes == met[1] - met[0]
-    assert shown.amplification == pytest.approx(table.rewritten_bytes / (met[1] - met[0]))
+    assert shown.bytes_rewritten / shown.growth_bytes == pytest.approx(table.rewritten_bytes / (met[1] - met[0]))
 
 
 def test_the_report_says_how_good_the_plans_were() -> None:

@@ -13,7 +13,7 @@ from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus
 from maintainer.model.table.storage_facts import file_sizes
 from maintainer.model.table.table_facts import TableRef
 from maintainer.report.html.charts import Column, bar_chart, box_chart, line_chart, size_bars, size_chart
-from maintainer.report.html.table_past import LayoutPoint, PastPoint, TableTimeline, past_of, table_curves
+from maintainer.report.html.table_past import PastPoint, TableTimeline, past_of, table_curves
 from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
 from tests.support.tables.builders import DAY_MS
@@ -44,7 +44,7 @@ def test_the_past_of_a_table_hangs_on_its_id_and_not_on_its_policys_name() -> No
 def test_curves_of_a_table_say_in_words_from_what_to_what_they_go() -> None:
     past = TableTimeline(
         (PastPoint(1, 40, 1000, 40), PastPoint(3 * DAY_MS, 12, 1000, 3)),
-        (LayoutPoint(1, 9.5, 3.0, 1.0), LayoutPoint(2, 2.25, 1.0, 0.0)),
+        ((1, LayoutFigures(9.5, 900, 3.0, 1.0)), (2, LayoutFigures(2.25, 250, 1.0, 0.0))),
     )
     curves = table_curves(past, UTC)
     assert [curve.text for curve in curves] == [
@@ -69,7 +69,7 @@ def test_the_layout_over_time_is_that_before_a_run_and_that_its_turns_left() -> 
     done = StepOutcome("t", StepKind.ZORDER, StepStatus.SUCCEEDED, 0, 1.0, turns=(TurnOutcome(turn, 8, before, after),))
     outcome = replace(good, tables=(replace(good.tables[0], steps=(done,)),), started_at_ms=10, duration_seconds=2.0)
     past = past_of([(replace(plan, tables=(table,), created_at_ms=9), outcome)])[table.ref.identifier]
-    assert past.layout == (LayoutPoint(9, 9.5, 3.0, 1.0), LayoutPoint(2010, 2.5, 1.0, 0.0))
+    assert past.layout == ((9, before), (2010, after))
 
 
 def test_bars_share_an_axis_and_lose_no_file() -> None:

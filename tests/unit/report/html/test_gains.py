@@ -21,7 +21,15 @@ from maintainer.report.style import Role
 from tests.support.runs import sample_runs as samples
 
 TIB, GIB = 1 << 40, 1 << 30
-NOTHING = WorkDone.of(())
+NOTHING = WorkDone(())
+
+
+def deleting(num_files: int, size_bytes: int) -> WorkDone:
+    work = WorkDone(())
+    work.files_deleted, work.bytes_deleted = num_files, size_bytes
+    return work
+
+
 TURN = ZOrderTurn(Strategy.UNINDEXED, "1:x", 100, (1,))
 
 
@@ -42,18 +50,18 @@ def test_of_several_runs_of_a_table_the_newest_counts() -> None:
     )
     assert gain is not None
     assert (gain.num_tables, gain.files, gain.size_bytes) == (1, (14, 5), (5 * TIB, TIB))
-    assert gain_tiles(gain, NOTHING) == (
+    assert tuple(gain_tiles(gain, NOTHING)) == (
         ("14 \u2192 5", "files that a sample query reads on average, before and after the newest Z-order", Role.GOOD),
     )
     two = layout_gain([turned("a", (3.5, 2), (3.5, 2)), turned("b", (1, 1), (1, 1))])
     what = "files that a sample query reads on average, before and after the newest Z-order of 2 tables"
-    assert gain_tiles(two, NOTHING) == (("4.5 \u2192 4.5", what, None),)
+    assert tuple(gain_tiles(two, NOTHING)) == (("4.5 \u2192 4.5", what, None),)
     assert layout_gain([samples.good_run().tables[1]]) is None
 
 
 def test_money_stands_with_its_formula() -> None:
     gain = layout_gain([turned("a", (30, 9 * GIB), (5, GIB))])
-    work = replace(NOTHING, files_deleted=3, bytes_deleted=100 * GIB)
+    work = deleting(3, 100 * GIB)
     run = replace(samples.good_run(), duration_seconds=1800.0)
     priced = texts(amounts(Prices("EUR", 5.0, 0.02, 3.0), gain, work, (run, run)))
     assert [(row[0], row[2]) for row in priced] == [
@@ -63,7 +71,7 @@ def test_money_stands_with_its_formula() -> None:
     ]
     (more,) = texts(amounts(Prices("EUR", 5.0), layout_gain([turned("a", (30, GIB), (5, 2 * GIB))]), work, ()))
     assert more[:2] == (f"{1000 / 1024 * 5:,.2f} EUR", "more for 1,000 typical queries")
-    small = amounts(Prices("", None, 0.02, None), None, replace(work, bytes_deleted=1), ())
+    small = amounts(Prices("", None, 0.02, None), None, deleting(3, 1), ())
     assert [row[0] for row in texts(small)] == ["less than 0.01"]
 
 
@@ -111,7 +119,7 @@ def test_a_full_zorder_has_a_gain_of_its_own_scale() -> None:
 def test_what_lies_in_the_trash_still_takes_room(
     vacuum: VacuumReceipt, deleted: tuple[int, int], moved: tuple[int, int]
 ) -> None:
-    work = WorkDone.of((replace(samples.vacuum_done(), vacuum=vacuum),))
+    work = WorkDone((replace(samples.vacuum_done(), vacuum=vacuum),))
     assert ((work.files_deleted, work.bytes_deleted), (work.files_moved, work.bytes_moved)) == (deleted, moved)
     spared = amounts(Prices("EUR", None, 0.02, None), None, work, ())
     assert [row[0] for row in texts(spared)] == ([f"{41 * 0.02:,.2f} EUR"] if deleted[0] else [])

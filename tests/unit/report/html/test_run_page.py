@@ -8,6 +8,7 @@ import pytest
 
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.reasons import ReasonCode
+from maintainer.model.plan.zorder_turn import LayoutFigures
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, TableOutcome, TableStatus
 from maintainer.model.table.storage_facts import file_sizes
 from maintainer.model.table.table_facts import FilesSeen, LayoutBoxes, TableRef
@@ -15,7 +16,7 @@ from maintainer.report.document.blocks import Tiles
 from maintainer.report.html.fleet_view import fleet_tables, fleet_view
 from maintainer.report.html.page import coded, render_page
 from maintainer.report.html.run_view import MAX_TABLES_WITH_DETAILS, ReportProject, run_view, table_views
-from maintainer.report.html.table_past import LayoutPoint, PastPoint, TableTimeline, past_of
+from maintainer.report.html.table_past import PastPoint, TableTimeline, past_of
 from maintainer.report.text_layout import printable
 from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
@@ -104,7 +105,7 @@ def test_a_name_is_only_text(name: str) -> None:
     first = replace(good.tables[0], ref=TableRef(name), owner=name, policy_file=name, steps=steps)
     plan = sample_plans.plan(sample_plans.orders(), sample_plans.quiet("sales.regions"))
     tables = [replace(plan.tables[0], ref=TableRef(name), owner=name), *plan.tables[1:]]
-    layout = (LayoutPoint(1, 9.5, 3.0, 0.5), LayoutPoint(2, 2.5, 1.0, 0.0))
+    layout = ((1, LayoutFigures(9.5, 900, 3.0, 0.5)), (2, LayoutFigures(2.5, 250, 1.0, 0.0)))
     past = {name: TableTimeline((PastPoint(1, 5, 5, 2), PastPoint(2, 9, 9, 1)), layout)}
     outcome = replace(good, tables=(first, *good.tables[1:]))
     nasty_plan = replace(plan, tables=tuple(tables), selection=(name,))
@@ -131,7 +132,7 @@ def test_a_thousand_tables_stay_a_page_of_moderate_size() -> None:
         plans.append(replace(plan.tables[0], ref=ref, observed=observed, steps=plan.tables[0].steps))
         past[ref.identifier] = TableTimeline(
             tuple(PastPoint(night, 900 + night, 2**30, 300 + night) for night in range(30)),
-            tuple(LayoutPoint(night, 90.5 + night % 3, 4.5, 0.25) for night in range(30)),
+            tuple((night, LayoutFigures(90.5 + night % 3, 900, 4.5, 0.25)) for night in range(30)),
         )
     outcome, whole = replace(good, tables=tuple(tables)), replace(plan, tables=tuple(plans))
     page = run_page(outcome, whole, past)
