@@ -24,7 +24,6 @@ from tests.support.product import (
     check_engine,
     gateway,
     log_calls,
-    transaction_calls,
 )
 from tests.support.product import session_settings as settings
 
@@ -90,7 +89,7 @@ def test_every_setting_of_delta_s_that_is_used_is_listed_and_has_its_key(lease: 
 
 
 def test_spark_knows_every_setting_of_its_own_that_is_used(lease: SessionLease) -> None:
-    keys = {*settings.FORCED, *settings.PINNED, *settings.SLOW_DEFAULTS, *transaction_calls.ONE_TASK}
+    keys = {*settings.FORCED, *settings.PINNED, *settings.SLOW_DEFAULTS}
     unknown = {key for key in keys if key.startswith("spark.sql.") and not lease.spark.conf.isModifiable(key)}
     assert unknown == set()
 

@@ -85,8 +85,9 @@ def append_in_process(
         # A ledger grows by a file a run and is compacted by a policy of its own, so its files are few.
         by_kernel = is_kernels(metadata, protocol, 0)
         actions = jvm.append_actions([add], token, number, now_ms)
-        with jvm.without_checkpoint(txn) if by_kernel else contextlib.nullcontext():
-            version = jvm.commit(txn, actions, jvm.append_operation(), None)
+        if by_kernel:
+            jvm.without_checkpoint(txn)
+        version = jvm.commit(txn, actions, jvm.append_operation(), None)
     except Exception as error:
         # Only a conflict says that nothing landed. After any other failure the log may name the file: it stays.
         with contextlib.suppress(Exception):

@@ -31,6 +31,7 @@ REQUIRED = required(
 EXCLUSIVE_LOG_STORE = "maintainer.ExclusiveLogStore"
 NO_HARD_LINKS = "no hard links"
 CONDITIONAL_LOG_STORE = "maintainer.ConditionalLogStore"
+OWN_TRANSACTIONS = "maintainer.OwnTransactions"
 NO_CONDITIONAL_WRITES = "no conditional writes"
 IGNORES_CONDITION = "ignores the condition"
 """What the Java classes say, the last two where a store cannot or does not keep `If-None-Match`."""
@@ -48,11 +49,10 @@ OWN_LOG = {"fs.maintainer.log": "own"}
 set of such options: with this one we have a log beside the one that others in the session have of the same table."""
 
 _GUARDS = {CreatedOnce.BY_CONDITION: CONDITIONAL_LOG_STORE, CreatedOnce.BY_LINK: EXCLUSIVE_LOG_STORE}
-_SOURCES = {name: f"{name.rpartition('.')[2]}.java" for name in (EXCLUSIVE_LOG_STORE, CONDITIONAL_LOG_STORE)}
 
 _compile_lock = threading.Lock()
 _compiled: list[tuple[JavaObject, dict[str, JavaObject]]] = []
-"""The last JVM's gateway, and the stores in it: workers of a run share them."""
+"""The last JVM's gateway, and our objects in it by class: workers of a run share them."""
 _lent_lock = threading.Lock()
 _lent: dict[JavaObject, int] = {}
 """Log stores of the session's own logs that commit through ours now, and for how many commands."""
@@ -95,22 +95,27 @@ class CommitStoreCalls(Gateway):
                 _lent[store] -= 1
                 if not _lent[store]:
                     del _lent[store]
-                    if writer in _SOURCES:
-                        self._store_of(str(writer)).release(store, log.logPath())
+                    if writer in (EXCLUSIVE_LOG_STORE, CONDITIONAL_LOG_STORE):
+                        self.compiled(str(writer)).release(store, log.logPath())
 
     def _guard_of(self, log: JavaObject) -> JavaObject | None:
         name = _GUARDS.get(store_kind(str(log.logPath().toUri().toString())).created_once)
-        return None if name is None else self._store_of(name)
+        return None if name is None else self.compiled(name)
 
-    def _store_of(self, name: str) -> JavaObject:
+    def compiled(self, name: str) -> JavaObject:
+        """Return the one object of a Java class of ours; compiled when it is first asked for.
+
+        Raises:
+            EnvironmentUnfit: E633, it cannot be compiled.
+        """
         gateway: JavaObject = self.spark.sparkContext._gateway
         with _compile_lock:
             if not _compiled or _compiled[0][0] is not gateway:
                 _compiled[:] = [(gateway, {})]
-            stores = _compiled[0][1]
-            if name not in stores:
-                stores[name] = self._compile(gateway, name)
-            return stores[name]
+            objects = _compiled[0][1]
+            if name not in objects:
+                objects[name] = self._compile(gateway, name)
+            return objects[name]
 
     def _compile(self, gateway: JavaObject, name: str) -> JavaObject:
         """Compile the class in memory, beside Delta's own classes wherever those were loaded from."""
@@ -118,14 +123,16 @@ class CommitStoreCalls(Gateway):
         try:
             compiler = self._java("org.codehaus.janino.SimpleCompiler")()
             compiler.setParentClassLoader(loader)
-            compiler.cook((resources.files(__package__) / _SOURCES[name]).read_text(encoding="utf-8"))
-            constructors = compiler.getClassLoader().loadClass(name).getConstructors()
-            arguments = gateway.new_array(self._java("java.lang.Object"), 1)
-            arguments[0] = self._session.sessionState().newHadoopConf()
-            return constructors[0].newInstance(arguments)
+            source = resources.files(__package__) / f"{name.rpartition('.')[2]}.java"
+            compiler.cook(source.read_text(encoding="utf-8"))
+            constructor = compiler.getClassLoader().loadClass(name).getConstructors()[0]
+            arguments = gateway.new_array(self._java("java.lang.Object"), constructor.getParameterCount())
+            if len(arguments):
+                arguments[0] = self._session.sessionState().newHadoopConf()
+            return constructor.newInstance(arguments)
         except Exception as error:
             raise EnvironmentUnfit(
-                "the log store that never replaces a commit cannot be compiled in this Spark",
+                f"a class that maintainer commits with cannot be compiled in this Spark: {name}",
                 code="E633",
                 found=" ".join(str(error).split())[:300],
                 allowed=f"Spark with its own Janino, {tested_pairs()}",

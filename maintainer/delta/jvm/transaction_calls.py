@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from maintainer.delta.jvm.commit_store import OWN_LOG, CommitStoreCalls
+from maintainer.delta.jvm.commit_store import OWN_LOG, OWN_TRANSACTIONS, CommitStoreCalls
 from maintainer.delta.jvm.gateway import DELTA, required
 from maintainer.delta.jvm.sessions import JavaObject
 
@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
 REQUIRED = required(
     {
-        "DeltaLog": "startTransaction/2 createDataFrame/4 unsafeVolatileSnapshot/0",
+        "DeltaLog": "createDataFrame/4 unsafeVolatileSnapshot/0",
         "OptimisticTransaction": "trackFilesRead/1 trackReadPredicates/3 writeFiles/4 registerSQLMetrics/2 "
-        "commit/3 snapshot/0 readTxn/0 updateMetadata/2 postCommitHooks/0 deltaLog/0",
-        "hooks.CheckpointHook$": "name/0",
+        "commit/3 snapshot/0 readTxn/0 updateMetadata/2 postCommitHooks/0 deltaLog/0 <init>/3 isCheckpointNeeded/2",
         "hooks.ChecksumHook$": "name/0",
         "Snapshot": "checksumOpt/0",
         "VersionChecksum": "allFiles/0",
@@ -60,13 +59,6 @@ WRITE_CHECKSUM = "spark.databricks.delta.writeChecksumFile.enabled"
 """Set to false for a commit, so that Delta neither derives a checksum before it nor computes one after it. Only for the
 call itself: a transaction that is *started* without the first builds the table's state to check it."""
 
-ONE_TASK = {
-    "spark.databricks.delta.snapshotPartitions": "1",
-    "spark.sql.files.minPartitionNum": "1",
-    "spark.sql.files.openCostInBytes": "0",
-}
-"""Settings by which one task reads a small log, and one builds the state: each task makes the code of its rows anew."""
-
 FILES_IN_CHECKSUM = "spark.databricks.delta.allFilesInCrc.enabled"
 """Set to false for a commit after a checksum that does not list the files: to list them, Delta builds the state."""
 
@@ -76,7 +68,7 @@ class TransactionCalls(CommitStoreCalls):
 
     def start_transaction(self, log: JavaObject, snapshot: JavaObject | None = None) -> JavaObject:
         """Start a transaction on the snapshot, or on the newest one."""
-        return log.startTransaction(self._none, self._option(snapshot))
+        return self.compiled(OWN_TRANSACTIONS).start(log, self._option(snapshot))
 
     def add_files(self, adds: Iterable[Mapping[str, Any]]) -> JavaObject:
         """Make AddFiles from the fields of ``add`` actions: a Scala ``Seq``, in few calls however many there are."""
@@ -264,17 +256,9 @@ class TransactionCalls(CommitStoreCalls):
         """The commit tags that say row tracking was preserved; empty without row tracking."""
         return self._module("RowTracking$").addPreservedRowTrackingTagIfNotSet(snapshot, self.string_map({}))
 
-    @contextmanager
-    def without_checkpoint(self, txn: JavaObject) -> Iterator[None]:
-        """Within the block a commit of the transaction writes no checkpoint; the caller does where one is due.
-
-        For small tables: where Delta builds the state for its statistics, single tasks do it.
-        """
-        txn.postCommitHooks().subtractOne(self._module("hooks.CheckpointHook$"))
-        with ExitStack() as settings:
-            for key, value in ONE_TASK.items():
-                settings.enter_context(self.setting(key, value))
-            yield
+    def without_checkpoint(self, txn: JavaObject) -> None:
+        """Let the commit of a transaction write no checkpoint; the caller does where one is due."""
+        txn.leaveCheckpoint()
 
     @property
     def writes_checksums(self) -> bool:

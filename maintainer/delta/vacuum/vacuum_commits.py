@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
@@ -67,8 +66,9 @@ class VacuumCommits:
             take_over_checksum(jvm, storage, txn)
             metadata = jvm.metadata(txn)
             by_kernel = is_kernels(metadata, jvm.protocol(txn), self._num_files)
-            with jvm.without_checkpoint(txn) if by_kernel else nullcontext():
-                return jvm.commit(txn, jvm.seq(), operation, None)
+            if by_kernel:
+                jvm.without_checkpoint(txn)
+            return jvm.commit(txn, jvm.seq(), operation, None)
 
         version = commit_once(jvm, storage, self._stamp, self._where, attempt, after_version=after_version)
         log = jvm.log_at(storage.root_uri)

@@ -98,7 +98,9 @@ def step_terms(table: TablePlan) -> list[Counter[Term]]:
         for _ in range(num_commits):
             version, since_checkpoint = version + 1, since_checkpoint + 1
             if observed.checkpoint_interval and version % observed.checkpoint_interval == 0:
-                terms.update({Term.CHECKPOINT: 1, Term.COMMIT_AGAIN: since_checkpoint})
+                terms[Term.CHECKPOINT] += 1
+                if isinstance(step, SetPropertiesStep):  # by a command of Delta's, which writes the checkpoint, too
+                    terms[Term.COMMIT_AGAIN] += since_checkpoint
                 since_checkpoint = 0
         each.append(terms)
     return each

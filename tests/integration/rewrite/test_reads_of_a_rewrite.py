@@ -48,12 +48,13 @@ def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
 
 @pytest.fixture
 def whole_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The versions whose live files were read as a whole, in order."""
+    """The versions whose live files were read as a whole, in order; not where statistics are what is read."""
     versions: list[int] = []
 
-    def noted(storage: TableStorage, version: int, *listed: Any) -> ReplayedVersion:
-        versions.append(version)
-        return replay_version(storage, version, *listed)
+    def noted(storage: TableStorage, version: int, *listed: Any, with_statistics: Any = False) -> ReplayedVersion:
+        if with_statistics is False:
+            versions.append(version)
+        return replay_version(storage, version, *listed, with_statistics=with_statistics)
 
     monkeypatch.setattr(REPLAY, noted)
     return versions
@@ -69,9 +70,13 @@ def rewritten(engine: DeltaTableEngine, path: Path, number: int = 0) -> tuple[Ta
     return facts, batch, engine.writer.rewrite(facts, step, batch, replace(stamp(), batch=number), no_intent)
 
 
-def test_spark_jobs_of_a_rewrite_and_its_checks(spark: SparkSession, engine: DeltaTableEngine, lake: Path) -> None:
-    path = lake / "t"
-    make_table(path, 4)
+@pytest.mark.every_run
+@pytest.mark.parametrize(("num_commits", "checkpoints"), [(4, []), (10, [10])], ids=["nothing due", "a checkpoint due"])
+def test_spark_jobs_of_a_rewrite_and_its_checks(
+    engine: DeltaTableEngine, lake: Path, num_commits: int, checkpoints: list[int]
+) -> None:
+    path = lake / f"after-{num_commits}"
+    make_table(path, num_commits)
     let_rest(path)
     rows, before = second_engine_rows(path), num_jobs(engine)
     facts, batch, receipt = rewritten(engine, path)
@@ -83,6 +88,7 @@ def test_spark_jobs_of_a_rewrite_and_its_checks(spark: SparkSession, engine: Del
     # version without a job. The one job writes the bins. The proof reads them without Spark.
     assert (written, num_jobs(engine) - before - written) == (1, CHECKS)
     assert second_engine_rows(path) == rows
+    assert [int(file.name[:20]) for file in (path / "_delta_log").glob("*.checkpoint.parquet")] == checkpoints
 
 
 CHECKS = 0

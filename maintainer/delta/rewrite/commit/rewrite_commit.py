@@ -15,7 +15,6 @@ import logging
 import random
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -215,8 +214,9 @@ def _try_once(job: RewriteJob, actions: JavaObject, stamp: CommitStamp, read_ver
         tags = job.jvm.row_tracking_tags(job.transaction.snapshot)
         take_over_checksum(job.jvm, job.storage, txn)
         job.is_tried = True
-        with job.jvm.without_checkpoint(txn) if job.checkpoint_is_kernels else nullcontext():
-            return job.jvm.commit(txn, actions, _operation(job), tags)
+        if job.checkpoint_is_kernels:
+            job.jvm.without_checkpoint(txn)
+        return job.jvm.commit(txn, actions, _operation(job), tags)
     except BaseException as error:
         # Settled is what Java raised: any other error leaves the commit unknown.
         landed = settle(lambda: find_stamp(job.storage, stamp, after_version=read_version), error, where=job.where)

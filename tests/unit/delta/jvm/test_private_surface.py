@@ -31,12 +31,12 @@ PUBLIC = {
     "java properties": {"getProperty"},
     "reflection": {
         "currentThread", "getContextClassLoader", "forName", "getConstructors", "getMethods", "getDeclaredFields",
-        "genericWrapArray", "stringOf", "matcher", "replaceAll",
+        "genericWrapArray", "getParameterCount", "stringOf", "matcher", "replaceAll",
     },
     # Janino, the compiler in Spark, and the class that it makes for us.
     "janino": {"SimpleCompiler", "setParentClassLoader", "cook"},
     "loading a class": {"getClass", "getClassLoader", "loadClass", "newInstance", "new_array", "getScheme"},
-    "our own Java class": {"guard", "release"},
+    "our own Java classes": {"guard", "release", "leaveCheckpoint"},
     "our own functions": {"start", "open_jvm", "hadoop_conf", "open_store", "copy_row_groups"},
     # Scala.
     "scala": {"empty", "apply", "get", "isDefined", "size", "toScala", "toSeq", "toScalaMap", "addString"},
