@@ -201,9 +201,8 @@ def check_tables(tables: Iterable[TableSource]) -> Iterator[Diagnostic]:
     """Report every file whose table another file has already named, whatever the spelling."""
     for table, other in _second(tables, lambda table: table.key):
         alike = "" if other.written == table.written else f" (as `{other.written}`)"
-        place = f"{other.document.file}:{other.document.span_of(('table',)).line}"
         message = f"`{table.written}` has a policy already{alike}"
-        yield table.document.error_at(("table",), "P350", message, f"one table, one file: the other is {place}")
+        yield table.document.error_at(("table",), "P350", message, f"one table, one file: the other is {other.place}")
 
 
 def check_profiles(profiles: Iterable[ProfileSource]) -> Iterator[Diagnostic]:

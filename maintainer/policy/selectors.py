@@ -70,10 +70,7 @@ class Method(str, enum.Enum):
 
 
 _WORDS = {"due": Method.DUE, "drifted": Method.DRIFTED, "unmanaged": Method.UNMANAGED}
-_ALLOWED_VALUES = {
-    Method.STATE: ("modified",),
-    Method.RESULT: tuple(ENDS_BY_RESULT),
-}
+_ALLOWED_VALUES = {Method.STATE: ("modified",), Method.RESULT: tuple(ENDS_BY_RESULT)}
 _ALLOWED = "a name, a glob, tag:, path:, owner:, state:modified, result:failed, due, drifted, @file"
 _TEXTS = re.compile(r"(?:\\ |\S)+")
 """What spaces separate; a backslash before a space makes it a part of a name."""
@@ -94,15 +91,19 @@ class Selector:
 
     alternatives: tuple[tuple[Term, ...], ...] = ()
 
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """All terms of all alternatives."""
+        return tuple(term for terms in self.alternatives for term in terms)
+
     def needs(self, method: Method) -> bool:
         """Tell whether some term chooses in this way, so that a command fetches only what is asked about."""
-        return any(term.method is method for terms in self.alternatives for term in terms)
+        return any(term.method is method for term in self.terms)
 
     @property
     def table_names(self) -> tuple[str, ...]:
         """The tables that terms name one by one, without a glob, as they are written."""
-        terms = (term for terms in self.alternatives for term in terms)
-        return tuple(term.value for term in terms if term.method is Method.TABLE and not is_glob(term.value))
+        return tuple(term.value for term in self.terms if term.method is Method.TABLE and not is_glob(term.value))
 
     def without(self, methods: Collection[Method]) -> Selector:
         """Return the alternatives that choose in none of these ways."""
@@ -251,9 +252,8 @@ def check_answerable(selector: Selector, context: SelectorContext) -> None:
     Raises:
         ProjectError: E624.
     """
-    for terms in selector.alternatives:
-        for term in terms:
-            _answerable(term, context)
+    for term in selector.terms:
+        _answerable(term, context)
 
 
 def _answerable(term: Term, context: SelectorContext) -> None:

@@ -43,9 +43,8 @@ def paths_to_one_table(tables: Iterable[TableSource]) -> Iterator[Diagnostic]:
         other = table if place is None else first.setdefault(place, table)
         if other is table or other.key == table.key:
             continue
-        where = f"{other.document.file}:{other.document.span_of(('table',)).line}"
         message = f"`{table.written}` has a policy already: `{other.written}` is the same table on this machine"
-        yield table.document.error_at(("table",), "P350", message, f"one table, one file: the other is {where}")
+        yield table.document.error_at(("table",), "P350", message, f"one table, one file: the other is {other.place}")
 
 
 class PolicyPlaces:

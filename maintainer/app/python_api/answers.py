@@ -123,7 +123,7 @@ class Plan:
 
     def _rows(self, what: str, rows: Sequence[RowT], to_dict: Callable[[RowT], dict[str, Any]]) -> Rows[RowT]:
         title = f"{what} of a plan: {tables_line(total(self.model.user_tables))}"
-        return Rows(title, rows, self.to_text, lambda: plan_table(self.model), to_dict=to_dict)
+        return Rows(title, tuple(rows), self.to_text, lambda: plan_table(self.model), to_dict)
 
 
 def _table_values(table: TablePlan) -> dict[str, Any]:
@@ -137,6 +137,7 @@ def _step_values(row: tuple[TablePlan, Step]) -> dict[str, Any]:
     return {"table": table.ref.identifier, "kind": step.kind.value, **totals(step)}
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Rows(Sequence[RowT], Generic[RowT]):
     """The tables or steps of a plan, or rows of `status` or `history`: a sequence that prints as the command does.
 
@@ -144,33 +145,23 @@ class Rows(Sequence[RowT], Generic[RowT]):
     table's log that could not be read.
     """
 
-    def __init__(
-        self,
-        title: str,
-        rows: Sequence[RowT],
-        text: Callable[[], str],
-        shown: Callable[[], Table],
-        warnings: Sequence[str] = (),
-        *,
-        to_dict: Callable[[RowT], dict[str, Any]],
-    ) -> None:
-        self._title = title
-        self._rows: tuple[RowT, ...] = tuple(rows)
-        self._text = text
-        self._shown = shown
-        self._to_dict = to_dict
-        self.warnings = tuple(warnings)
+    _title: str
+    _rows: tuple[RowT, ...]
+    _text: Callable[[], str]
+    _shown: Callable[[], Table]
+    _to_dict: Callable[[RowT], dict[str, Any]]
+    warnings: tuple[str, ...] = ()
 
     @staticmethod
     def of_status(rows: Sequence[StatusRow], at_ms: int, warnings: Sequence[str]) -> Rows[StatusRow]:
         """Return the states of tables as they were looked at (milliseconds since 1970 UTC)."""
         return Rows(
             f"Status of {count_of(len(rows), 'table')}",
-            rows,
+            tuple(rows),
             lambda: render_status(rows, at_ms, tz=local_zone()),
             lambda: status_table([[row] for row in rows], at_ms, tz=local_zone()),
-            warnings,
-            to_dict=row_values,
+            row_values,
+            tuple(warnings),
         )
 
     @staticmethod
@@ -179,11 +170,11 @@ class Rows(Sequence[RowT], Generic[RowT]):
         one_table = table is not None
         return Rows(
             f"History{f' of {table}' if table else ''}: {count_of(len(rows), 'step')}",
-            rows,
+            tuple(rows),
             lambda: render_history(rows, tz=local_zone(), one_table=one_table),
             lambda: history_table(rows, tz=local_zone(), one_table=one_table),
-            warnings,
-            to_dict=row_values,
+            row_values,
+            tuple(warnings),
         )
 
     @overload
@@ -216,12 +207,12 @@ class Rows(Sequence[RowT], Generic[RowT]):
         return markdown_text([self._shown()]) if self._rows else self._text()
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Text:
     """Text of a fixed width, such as every decision about a table: ``str()`` has it, a notebook shows it."""
 
-    def __init__(self, title: str, text: str) -> None:
-        self._title = title
-        self._text = text
+    _title: str
+    _text: str
 
     def __str__(self) -> str:
         return self._text

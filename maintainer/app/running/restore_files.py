@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from maintainer.app.project_folders import Project
 from maintainer.engine.protocols import TableEngine
@@ -68,33 +69,24 @@ def undelete_run(
         error="the run was killed, or its machine went down, while files were restored; run it again",
         **predicted_columns(Amounts()),
     )
-    status = StepStatus.FAILED
     receipt: UndeleteReceipt | None = None
-    error_code: str | None = None
-    failure: str | None = None
+    end: dict[str, Any] = {"status": StepStatus.FAILED.value, "error_code": None, "error": None}
     try:
         facts = worker.reader.facts(policy.table)
         row = replace(row, table_id=facts.table_id, location=facts.location)
         journal.note("undelete", table=policy.table.identifier, of_run=of_run)
         _keep(journal, row, None)
         receipt = worker.writer.undelete(facts, of_run, _deleted_by(journal.runs_dir, of_run, facts.table_id))
-        status = StepStatus.INCOMPLETE if receipt.refused else StepStatus.SUCCEEDED
+        end |= {"num_files_added": receipt.num_files_restored, "bytes_added": receipt.bytes_restored}
+        end["status"] = (StepStatus.INCOMPLETE if receipt.refused else StepStatus.SUCCEEDED).value
         if receipt.refused:
-            failure = f"{count_of(len(receipt.refused), 'file')} not brought back, such as {receipt.refused[0]}"
+            end["error"] = f"{count_of(len(receipt.refused), 'file')} not brought back, such as {receipt.refused[0]}"
         return receipt
     except MaintainerError as error:
-        error_code, failure = error.code, error.what
+        end |= {"error_code": error.code, "error": error.what}
         raise
     finally:
-        row = replace(
-            row,
-            status=status.value,
-            num_files_added=receipt.num_files_restored if receipt else 0,
-            bytes_added=receipt.bytes_restored if receipt else 0,
-            duration_seconds=(journal.now_ms() - started_at_ms) / 1000,
-            error_code=error_code,
-            error=failure,
-        )
+        row = replace(row, duration_seconds=(journal.now_ms() - started_at_ms) / 1000, **end)
         _keep(journal, row, receipt)
         journal.finished()
 

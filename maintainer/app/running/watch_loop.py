@@ -92,7 +92,7 @@ def watch(
     while switch.halt_reason is None:
         rounds += 1
         now = monotonic()
-        due = tuple(policy for policy in policies() if not tables.aside.holds(policy.table.identifier, now))
+        due = tuple(policy for policy in policies() if not tables.is_left_alone(policy.table.identifier, now))
         has_work, outcome, at_stake = False, None, {policy.table.identifier for policy in due}
         try:
             plan = plan_tables(due) if switch.deletions_held is None else _without_vacuums(plan_tables(due))
@@ -107,7 +107,7 @@ def watch(
         if outcome is not None:
             runs += 1
             tables.ended(outcome, at_stake)
-        idle = not has_work and not tables.aside.worth_waiting_for()
+        idle = not has_work and not tables.is_worth_waiting()
         if (bounds.until_idle and idle) or rounds == bounds.max_rounds or switch.halt_reason is not None:
             break
         switch.wait(bounds.interval_seconds)
@@ -127,11 +127,23 @@ class _Tables:
     """How each table ended when it was last looked at, and why it is refused, as far as that was told."""
 
     def __init__(self, monotonic: Callable[[], float], listener: RunListener) -> None:
-        self.aside = _SetAside()
+        self._aside: dict[str, _SetAside] = {}
         self._codes: dict[str, ExitCode] = {}
         self._reported: dict[str, Problem | None] = {}
         self._changed = self._is_wrong = False
         self._monotonic, self._listener = monotonic, listener
+
+    def is_left_alone(self, name: str, now: float) -> bool:
+        return name in self._aside and self._aside[name].until > now
+
+    def is_worth_waiting(self) -> bool:
+        """Return whether a table with work may still end well."""
+        return any(aside.tried and aside.times < MAX_TRIES for aside in self._aside.values())
+
+    def _set_aside(self, name: str, *, tried: bool) -> None:
+        times = self._aside[name].times + 1 if name in self._aside else 1
+        pause = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** min(times - 1, 16))
+        self._aside[name] = _SetAside(times, self._monotonic() + pause, tried)
 
     @property
     def code(self) -> ExitCode:
@@ -143,7 +155,7 @@ class _Tables:
             name = table.ref.identifier
             code = self._codes[name] = plan_exit_code(replace(plan, tables=(table,)))
             if code is not ExitCode.OK:
-                self.aside.put(name, self._monotonic(), tried=False)
+                self._set_aside(name, tried=False)
             problem = None if code is ExitCode.OK else problem_without_steps(table)
             if problem is not None and problem != self._reported.get(name) and not plan.has_changes:
                 self._listener.refused(table)
@@ -152,7 +164,7 @@ class _Tables:
     def failed(self, names: Collection[str], error: Exception) -> None:
         for name in names:
             self._codes[name] = error.exit_code if isinstance(error, MaintainerError) else ExitCode.BUG
-            self.aside.put(name, self._monotonic(), tried=not isinstance(error, Refused))
+            self._set_aside(name, tried=not isinstance(error, Refused))
 
     def ended(self, outcome: RunOutcome, with_work: Collection[str]) -> None:
         self._changed |= any(table.changed for table in outcome.user_tables)
@@ -165,34 +177,20 @@ class _Tables:
             name = table.ref.identifier
             self._codes[name] = exit_code(replace(outcome, tables=(table,)))
             if table.status in ENDED_WELL:
-                self.aside.clear(name)
+                self._aside.pop(name, None)
             elif name in with_work and (table.status is not TableStatus.NOT_REACHED or not tried):
                 # Also where somebody else was first: no failure, and still no table to ask again at once. What others
                 # kept from being started does not wait with them: they would come first again, each time.
-                self.aside.put(name, self._monotonic(), tried=True)
+                self._set_aside(name, tried=True)
 
 
+@dataclass(frozen=True, slots=True)
 class _SetAside:
-    """Tables that did not end well: how often in a row, and until when they are left alone (monotonic seconds)."""
+    """A table that did not end well so many times in a row, until when it is left alone (monotonic seconds), and why.
 
-    def __init__(self) -> None:
-        self._times: dict[str, int] = {}
-        self._until: dict[str, float] = {}
-        self._tried: set[str] = set()
+    A table that cannot be planned was not tried, and is not waited for.
+    """
 
-    def holds(self, name: str, now: float) -> bool:
-        return self._until.get(name, now) > now
-
-    def put(self, name: str, now: float, *, tried: bool) -> None:
-        times = self._times[name] = self._times.get(name, 0) + 1
-        self._until[name] = now + min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** min(times - 1, 16))
-        (self._tried.add if tried else self._tried.discard)(name)
-
-    def clear(self, name: str) -> None:
-        self._times.pop(name, None)
-        self._until.pop(name, None)
-        self._tried.discard(name)
-
-    def worth_waiting_for(self) -> bool:
-        """Return whether a table with work may still end well; a table that cannot be planned is not waited for."""
-        return any(self._times[name] < MAX_TRIES for name in self._tried)
+    times: int
+    until: float
+    tried: bool

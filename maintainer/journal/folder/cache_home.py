@@ -10,15 +10,10 @@ HOME_VARIABLE = "MAINTAINER_HOME"
 
 def cache_home(env: Mapping[str, str]) -> Path | None:
     """Return the folder of everything that is kept to save time; None where the user has no home folder."""
-    if env.get(HOME_VARIABLE):
-        base = Path(env[HOME_VARIABLE])
-    elif env.get("XDG_CACHE_HOME"):
-        base = Path(env["XDG_CACHE_HOME"]) / "maintainer"
-    elif env.get("HOME"):
-        base = Path(env["HOME"]) / ".cache" / "maintainer"
-    else:
-        try:
-            base = Path.home() / ".cache" / "maintainer"
-        except RuntimeError:
-            return None
-    return base.absolute()
+    for variable, below in ((HOME_VARIABLE, ""), ("XDG_CACHE_HOME", "maintainer"), ("HOME", ".cache/maintainer")):
+        if env.get(variable):
+            return Path(env[variable], below).absolute()
+    try:
+        return (Path.home() / ".cache" / "maintainer").absolute()
+    except RuntimeError:
+        return None

@@ -91,12 +91,9 @@ def _settled_rows(plan: Plan, first_outcome: RunOutcome, outcome: RunOutcome) ->
             if old is None or commits or vacuum is not None:
                 row = step_row(plan, outcome, table, replace(step, commits=commits, vacuum=vacuum, turns=()))
                 if row is not None:
-                    yield row if old is None else _further(row)
-
-
-def _further(row: LedgerRow) -> LedgerRow:
-    """Make a row of what was settled later: the step's first row has its prediction and its time."""
-    return replace(without_prediction(row), step_id=f"{row.step_id}{SETTLED}", duration_seconds=0.0)
+                    # The step's first row has its prediction and its time.
+                    further = replace(without_prediction(row), step_id=f"{row.step_id}{SETTLED}", duration_seconds=0.0)
+                    yield row if old is None else further
 
 
 FROM_HISTORY = "history"
@@ -160,11 +157,9 @@ def rows_from_history(policy: ResolvedPolicy, read: CommitsRead) -> tuple[Ledger
     steps: dict[RowKey, list[TableCommit]] = {}
     for commit in reversed(read.commits):
         stamp = commit.stamp
-        if stamp is not None and stamp.kind == STEP_KIND:
-            number = f"#{stamp.batch + 1}" if stamp.batch else ""
+        if stamp is not None and (stamp.kind == STEP_KIND or _is_run(stamp.run_id)):
+            number = f"#{stamp.batch + 1}" if stamp.kind == STEP_KIND and stamp.batch else ""
             steps.setdefault((stamp.run_id, f"{stamp.step_id}{number}"), []).append(commit)
-        elif stamp is not None and _is_run(stamp.run_id):
-            steps.setdefault((stamp.run_id, stamp.step_id), []).append(commit)
     return tuple(_row(key, commits, policy, read) for key, commits in steps.items())
 
 

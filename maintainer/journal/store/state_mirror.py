@@ -89,12 +89,7 @@ class StoreIndex:
         if not self._changed:
             return
         with contextlib.suppress(OSError), exclusive(self._path.with_suffix(".lock")):
-            objects = self._read()
-            for name, entry in self._changed.items():
-                if entry is None:
-                    objects.pop(name, None)
-                else:
-                    objects[name] = entry
+            objects = {name: entry for name, entry in (self._read() | self._changed).items() if entry is not None}
             write_atomically(self._path, json.dumps(asdict(_Index(objects))).encode("utf-8", "surrogatepass"))
             self._changed.clear()
 
@@ -271,17 +266,14 @@ class StateMirror:
             write_atomically(path, before + data)
 
     def _publish(self, path: Path) -> None:
-        try:
-            status = path.stat()
-        except FileNotFoundError:
-            return
         name = self._name(path)
+        if not path.is_file():
+            return
         if is_event_file(path.name):
             self._publish_parts(path, name)
             return
-        entry = self._index.get(name)
-        same = entry is not None and (entry.file_size_bytes, entry.file_time_ns) == (status.st_size, status.st_mtime_ns)
-        if not same and status.st_size <= MAX_FILE_BYTES:
+        status = path.stat()
+        if (self._index.get(name) is None or self._waits(path)) and status.st_size <= MAX_FILE_BYTES:
             data = path.read_bytes()
             tag = self.storage.write(name, data)
             self._index.put(name, Entry(len(data), tag, status.st_size, status.st_mtime_ns))
@@ -323,10 +315,9 @@ class StateMirror:
         return self.cache / name, None
 
 
-def _files_of(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and not path.is_symlink() and not path.name.startswith("."):
-            yield path
+def _files_of(folder: Path) -> list[Path]:
+    paths = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    return sorted(path for path in paths if not path.name.startswith("."))
 
 
 def _writer(path: Path) -> str | None:
@@ -356,5 +347,4 @@ def _mark(folder: Path, *, elsewhere: bool) -> None:
     if elsewhere:
         (folder / ELSEWHERE).touch()
     else:
-        with contextlib.suppress(FileNotFoundError):
-            (folder / ELSEWHERE).unlink()
+        (folder / ELSEWHERE).unlink(missing_ok=True)

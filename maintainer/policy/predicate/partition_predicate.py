@@ -25,7 +25,6 @@ from typing import Any, ClassVar, TypeVar
 from maintainer.errors import TableError
 from maintainer.model.closed_types import assert_never
 from maintainer.policy.predicate.predicate_grammar import (
-    Column,
     Comparison,
     Conjunction,
     CurrentDate,
@@ -128,22 +127,19 @@ def _negated(term: Evaluator) -> Evaluator:
     return negation
 
 
-def _find(column: Column, types: Mapping[str, str]) -> str:
+def _find(column: str, types: Mapping[str, str]) -> str:
     """Return the partition column that is meant: the exact name, else the only one that differs in case."""
-    if column.name in types:
-        return column.name
-    alike = [name for name in types if name.lower() == column.name.lower()]
+    if column in types:
+        return column
+    alike = [name for name in types if name.lower() == column.lower()]
     if len(alike) == 1:
         return alike[0]
-    raise PredicateTypeError(
-        f"`{column.name}` is not a partition column",
-        found=column.name,
-        allowed=", ".join(types) or "none: the table is not partitioned",
-        help="`where` chooses whole partitions, so it may name partition columns only",
-    )
+    what, allowed = f"`{column}` is not a partition column", ", ".join(types) or "none: the table is not partitioned"
+    help = "`where` chooses whole partitions, so it may name partition columns only"
+    raise PredicateTypeError(what, found=column, allowed=allowed, help=help)
 
 
-def _bind_comparison(column: Column, operator: str, value: Value, types: Mapping[str, str], today: date) -> Evaluator:
+def _bind_comparison(column: str, operator: str, value: Value, types: Mapping[str, str], today: date) -> Evaluator:
     name = _find(column, types)
     type_name = types[name].strip().lower()
     read, wanted = _reader_and_value(name, type_name, value, today)
@@ -206,13 +202,9 @@ def _reader_and_value(name: str, type_name: str, value: Value, today: date) -> t
 def _mismatch(
     name: str, type_name: str, literal: str | Decimal | bool | date | datetime, allowed: str
 ) -> PredicateTypeError:
-    shown = format_value(Literal(literal))
-    return PredicateTypeError(
-        f"partition column `{name}` is {type_name} and cannot be compared with {shown}",
-        found=shown,
-        allowed=allowed,
-        help="write the value in the column's own type",
-    )
+    shown, help = format_value(Literal(literal)), "write the value in the column's own type"
+    what = f"partition column `{name}` is {type_name} and cannot be compared with {shown}"
+    return PredicateTypeError(what, found=shown, allowed=allowed, help=help)
 
 
 def _strict(name: str, what: str, read: Callable[[str], _T | None]) -> Callable[[str], _T]:
@@ -221,11 +213,9 @@ def _strict(name: str, what: str, read: Callable[[str], _T | None]) -> Callable[
     def reader(text: str) -> _T:
         value = read(text)
         if value is None:
-            raise PredicateTypeError(
-                f"the log has {text!r} in partition column `{name}`, which is not {what}",
-                found=text,
-                help="choose the partitions by another partition column, or leave `where` out",
-            )
+            message = f"the log has {text!r} in partition column `{name}`, which is not {what}"
+            help = "choose the partitions by another partition column, or leave `where` out"
+            raise PredicateTypeError(message, found=text, help=help)
         return value
 
     return reader
@@ -272,7 +262,7 @@ class Predicate:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns it mentions, each once, in the order of the text, as written."""
-        return tuple(dict.fromkeys(column.name for column in columns_of(self.root)))
+        return tuple(dict.fromkeys(columns_of(self.root)))
 
     def bind(self, types: Mapping[str, str], today: date) -> Callable[[Mapping[str, str | None]], bool]:
         """Check the predicate against a table's partition columns, and return the test of one partition.

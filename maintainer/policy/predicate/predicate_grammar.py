@@ -218,13 +218,6 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A column as written; which partition column it means is settled when the predicate is bound."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
 class Literal:
     """A text, an exact number, TRUE or FALSE, a day, or a time in UTC; it has a zone if the predicate names one.
 
@@ -246,9 +239,12 @@ Value = Literal | CurrentDate
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """``column operator value``; the operator is one of ``= != < <= > >=``."""
+    """``column operator value``; the operator is one of ``= != < <= > >=``.
 
-    column: Column
+    A column is as written: which partition column it means is settled when the predicate is bound.
+    """
+
+    column: str
     operator: str
     value: Value
 
@@ -257,7 +253,7 @@ class Comparison:
 class Membership:
     """``column [NOT] IN (values)``."""
 
-    column: Column
+    column: str
     values: tuple[Value, ...]
     negated: bool = False
 
@@ -266,7 +262,7 @@ class Membership:
 class Range:
     """``column [NOT] BETWEEN low AND high``, both ends included."""
 
-    column: Column
+    column: str
     low: Value
     high: Value
     negated: bool = False
@@ -276,7 +272,7 @@ class Range:
 class NullCheck:
     """``column IS [NOT] NULL``: the only leaf that is never unknown."""
 
-    column: Column
+    column: str
     negated: bool = False
 
 
@@ -304,7 +300,7 @@ class Negation:
 Node = Comparison | Membership | Range | NullCheck | Conjunction | Disjunction | Negation
 
 
-def columns_of(node: Node) -> tuple[Column, ...]:
+def columns_of(node: Node) -> tuple[str, ...]:
     """Return every mention of a column, in the order of the text."""
     match node:
         case Comparison() | Membership() | Range() | NullCheck():
@@ -345,11 +341,11 @@ def _bracketed(node: Node, *weaker: type[Node]) -> str:
     return f"({text})" if isinstance(node, weaker) else text
 
 
-def format_name(column: Column) -> str:
+def format_name(column: str) -> str:
     """Spell a column's name, in back-ticks where it could not be read otherwise."""
-    if _PLAIN_NAME.match(column.name) and column.name.upper() not in RESERVED:
-        return column.name
-    return "`" + column.name.replace("`", "``") + "`"
+    if _PLAIN_NAME.match(column) and column.upper() not in RESERVED:
+        return column
+    return "`" + column.replace("`", "``") + "`"
 
 
 def format_value(value: Value) -> str:

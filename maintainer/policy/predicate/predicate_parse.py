@@ -24,7 +24,6 @@ from typing import NoReturn
 from maintainer.policy.predicate.predicate_grammar import (
     ALLOWED,
     RESERVED,
-    Column,
     Comparison,
     Conjunction,
     CurrentDate,
@@ -142,15 +141,15 @@ class _Parser:
 
     # -- leaves -----------------------------------------------------------------------------------------
 
-    def _column(self) -> Column:
+    def _column(self) -> str:
         token = self._next()
         if token.kind == "quoted":
-            return Column(token.text[1:-1].replace("``", "`"))
+            return token.text[1:-1].replace("``", "`")
         if token.kind != "word" or token.upper in RESERVED:
             what = f"`{token.text}`" if token.text else "nothing"
             self._fail(f"a column is expected here, not {what}", token, f"allowed: {ALLOWED}")
         self._refuse_unknown(token, self._peek)
-        return Column(token.text)
+        return token.text
 
     def _operator(self) -> str:
         token = self._next()

@@ -40,8 +40,7 @@ def check_table_names(tables: Iterable[TableSource]) -> Iterator[Diagnostic]:
     for key, table in by_path.items():
         outer = next((by_path[folder] for folder in _folders_above(key) if folder in by_path), None)
         if outer is not None:
-            place = f"{outer.document.file}:{outer.document.span_of(('table',)).line}"
-            message = f"`{table.written}` lies within `{outer.written}` ({place}), which also has a policy"
+            message = f"`{table.written}` lies within `{outer.written}` ({outer.place}), which also has a policy"
             help = (
                 "Delta treats all files below a table as that table's: "
                 "a VACUUM of the outer table may delete files of the inner one"

@@ -53,6 +53,11 @@ class TableSource(_Source):
         """What is equal for two spellings of one table."""
         return name_key(self.ref)
 
+    @property
+    def place(self) -> str:
+        """File and line of the name."""
+        return f"{self.document.file}:{self.document.span_of(('table',)).line}"
+
     def layer(self) -> Layer:
         """Return the file's settings. Not kept: they take more room than the file, and are read once."""
         return document_layer(self.document, Level.TABLE)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import date
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -33,47 +33,42 @@ def check_format(format: str, value: str | int | float) -> Refusal | None:
 
     The message begins with a lower-case sentence that stands behind the dotted name of the key.
     """
-    if isinstance(value, str) and len(value) > _LONGEST_REMEMBERED:
-        return _CHECKS[format](value)
-    return _remembered(format, value)
+    text = str(value)
+    return _CHECKS[format](text) if len(text) > _LONGEST_REMEMBERED else _remembered(format, text)
 
 
-@lru_cache(maxsize=512, typed=True)
-def _remembered(format: str, value: str | int | float) -> Refusal | None:
+@lru_cache(maxsize=512)
+def _remembered(format: str, text: str) -> Refusal | None:
     """Files of one project repeat a few values: `7d`, `256MiB`, the same predicate."""
-    return _CHECKS[format](value)
+    return _CHECKS[format](text)
 
 
 _TINY_BYTES = 1 << 20
 """A number without a unit below this was hardly meant as bytes."""
 
 
-def _check_size(value: str | int | float) -> Refusal | None:
+def _check_unit(read: Callable[[str], int], text: str) -> Refusal | None:
     try:
-        parse_size(value if isinstance(value, (str, int)) else str(value))
-    except UnitError as error:
-        return Refusal("P205", error.message, error.help)
-    text = str(value)
-    if text.isdecimal() and 0 < int(text) < _TINY_BYTES:
-        help = f"write `{text}MiB`, or `{text}B` if bytes are meant"
-        return Refusal("P322", f"`{text}` is read as {text} bytes", help, Severity.WARNING)
-    meant = spelled_size(value) if isinstance(value, str) else None
-    if meant is None:
-        return None
-    message = f"`{value}` is read as `{meant}`, as Spark does"
-    return Refusal("P301", message, f"write `{meant}` to say so", Severity.WARNING)
-
-
-def _check_duration(value: str | int | float) -> Refusal | None:
-    try:
-        parse_duration(str(value))
+        read(text)
     except UnitError as error:
         return Refusal("P205", error.message, error.help)
     return None
 
 
-def _check_time(value: str | int | float) -> Refusal | None:
-    text = str(value)
+def _check_size(text: str) -> Refusal | None:
+    if (refused := _check_unit(parse_size, text)) is not None:
+        return refused
+    if text.isdecimal() and 0 < int(text) < _TINY_BYTES:
+        help = f"write `{text}MiB`, or `{text}B` if bytes are meant"
+        return Refusal("P322", f"`{text}` is read as {text} bytes", help, Severity.WARNING)
+    meant = spelled_size(text)
+    if meant is None:
+        return None
+    message = f"`{text}` is read as `{meant}`, as Spark does"
+    return Refusal("P301", message, f"write `{meant}` to say so", Severity.WARNING)
+
+
+def _check_time(text: str) -> Refusal | None:
     if re.fullmatch(r"([01][0-9]|2[0-3]):[0-5][0-9]", text):
         return None
     help = "write a time of day with two digits each, like `22:00`"
@@ -84,8 +79,7 @@ def _check_time(value: str | int | float) -> Refusal | None:
     return Refusal("P205", f"{_quoted(text)} is not a time of day", help)
 
 
-def _check_date(value: str | int | float) -> Refusal | None:
-    text = str(value)
+def _check_date(text: str) -> Refusal | None:
     if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
         return Refusal("P205", f"{_quoted(text)} is not a date", "write year, month and day, like `2026-12-01`")
     try:
@@ -98,8 +92,7 @@ def _check_date(value: str | int | float) -> Refusal | None:
 _ABBREVIATION = re.compile(r"[A-Z]{2,5}([+-][0-9:]+)?")
 
 
-def _check_timezone(value: str | int | float) -> Refusal | None:
-    name = str(value)
+def _check_timezone(name: str) -> Refusal | None:
     if name == "UTC":
         return None
     try:
@@ -124,9 +117,9 @@ def _timezones() -> frozenset[str]:
     return frozenset(available_timezones())
 
 
-def _check_predicate(value: str | int | float) -> Refusal | None:
+def _check_predicate(text: str) -> Refusal | None:
     try:
-        parse_predicate(str(value))
+        parse_predicate(text)
     except PredicateError as error:
         return Refusal("P310", error.message, error.help, Severity.ERROR, error.offset, error.length)
     return None
@@ -135,8 +128,7 @@ def _check_predicate(value: str | int | float) -> Refusal | None:
 _WHOLE_NAME = re.compile(r"(?:`(?:[^`]|``)+`|[^.`]+)(?:\.(?:`(?:[^`]|``)+`|[^.`]+))*")
 
 
-def _check_table(value: str | int | float) -> Refusal | None:
-    text = str(value)
+def _check_table(text: str) -> Refusal | None:
     if not text.isprintable():
         return Refusal("P205", "a table's name or path has a character that cannot be shown", "remove it")
     if text != text.strip():
@@ -163,8 +155,7 @@ def _nearest_expectation(name: str) -> str | None:
     return same_words[0] if same_words else nearest(name, same_sense)
 
 
-def _check_expectation(value: str | int | float) -> Refusal | None:
-    name = str(value)
+def _check_expectation(name: str) -> Refusal | None:
     if name in REFUSED_EXPECTATIONS:
         return Refusal("P316", f"`{name}` cannot be used: {REFUSED_EXPECTATIONS[name]}", _EXPECTATION_HELP)
     if name in WITHOUT_SPARK:
@@ -180,9 +171,9 @@ def _check_expectation(value: str | int | float) -> Refusal | None:
 
 _EXPECTATION_HELP = "write a registered name, like `expect_column_values_to_not_be_null`"
 
-_CHECKS: dict[str, Callable[[str | int | float], Refusal | None]] = {
+_CHECKS: dict[str, Callable[[str], Refusal | None]] = {
     "size": _check_size,
-    "duration": _check_duration,
+    "duration": partial(_check_unit, parse_duration),
     "time": _check_time,
     "date": _check_date,
     "timezone": _check_timezone,

@@ -108,11 +108,8 @@ def argument_problems(name: str, arguments: Mapping[str, object]) -> Iterator[Ar
     if name.endswith("_to_be_between") and "quantile_ranges" not in arguments and low is None and high is None:
         yield "type", "has no bounds", "add `min_value:`, `max_value:` or both"
     if _is_above(low, high):
-        yield (
-            "min_value",
-            f"{shown(low)} is above max_value, {shown(high)}: no value is between them",
-            "exchange the two",
-        )
+        message = f"{shown(low)} is above max_value, {shown(high)}: no value is between them"
+        yield "min_value", message, "exchange the two"
 
 
 def _regex_problem(argument: str, pattern: object) -> Iterator[ArgumentProblem]:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from maintainer.errors import NoProject, ProjectError
 from maintainer.policy.diagnostics import START_OF_FILE, Diagnostic, Severity
+from maintainer.units import grouped
 
 PROJECT_FILE = "maintainer.yml"
 POLICY_FOLDER = "policies"
@@ -59,18 +60,14 @@ def find_files(root: Path) -> ProjectFiles:
         message = "this is not a project: neither maintainer.yml nor policies/ is here"
         raise NoProject(message, where=str(root), help=help)
     findings: list[Diagnostic] = []
-    policies: list[Path] = []
-    profiles: list[Path] = []
-    for path in _yaml_files(folder, root, findings):
-        in_profiles = PROFILE_FOLDER in path.relative_to(folder).parts[:-1]
-        (profiles if in_profiles else policies).append(path)
-        if len(policies) + len(profiles) > MAX_FILES:
-            help = "let rules (`match:`) name many tables at once, or cut the fleet into several projects"
-            message = f"there are more than {MAX_FILES:,} policy files"
-            raise ProjectError(message, code="E614", where=str(folder), help=help)
-    return ProjectFiles(
-        project_file if has_project_file else None, tuple(sorted(policies)), tuple(sorted(profiles)), tuple(findings)
-    )
+    paths = sorted(islice(_yaml_files(folder, root, findings), MAX_FILES + 1))
+    if len(paths) > MAX_FILES:
+        help = "let rules (`match:`) name many tables at once, or cut the fleet into several projects"
+        message = f"there are more than {MAX_FILES:,} policy files"
+        raise ProjectError(message, code="E614", where=str(folder), help=help)
+    of_kind = grouped(paths, lambda path: PROFILE_FOLDER in path.relative_to(folder).parts[:-1])
+    policies, profiles = (tuple(of_kind.get(in_profiles, ())) for in_profiles in (False, True))
+    return ProjectFiles(project_file if has_project_file else None, policies, profiles, tuple(findings))
 
 
 def misplaced_policies(root: Path) -> tuple[str, ...]:
@@ -135,11 +132,9 @@ def _yaml_files(folder: Path, root: Path, findings: list[Diagnostic]) -> Iterato
         folders_like = (Path(parent, name) for name in folders if _is_policy(name))
         findings.extend(_about(folder, root, like_a_file, "rename the folder") for folder in folders_like)
         for name in files:
-            if name.startswith("."):
-                continue
-            if _is_policy(name):
+            if _is_policy(name) and not name.startswith("."):
                 yield Path(parent, name)
-            elif _LIKE_A_POLICY.search(name):
+            elif _LIKE_A_POLICY.search(name) and not name.startswith("."):
                 message = "this file is not read: policies end in `.yml` or `.yaml`"
                 findings.append(_about(Path(parent, name), root, message, "rename it, or move it out of policies/"))
 

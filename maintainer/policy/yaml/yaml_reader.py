@@ -234,15 +234,14 @@ def read_text(content: str | bytes, file: str, parser: type = PARSER) -> tuple[D
         file: Posix path relative to the project.
         parser: The parser's class; tests compare both.
     """
+    if len(content) > MAX_FILE_BYTES:
+        help = "split it: one policy per file, shared parts in profiles"
+        return None, [_whole("Y103", "the file is larger than 256 KiB", file, help)]
     if isinstance(content, bytes):
-        if len(content) > MAX_FILE_BYTES:
-            return None, [_too_large(file)]
         try:
             text = content.removeprefix(codecs.BOM_UTF8).decode("utf-8")
         except UnicodeDecodeError as error:
             return None, [_not_utf8(content, error, file)]
-    elif len(content) > MAX_FILE_BYTES:
-        return None, [_too_large(file)]
     else:
         text = content.removeprefix("\ufeff")
     text = text.replace("\r\n", "\n")
@@ -335,12 +334,6 @@ def _whole(code: str, message: str, file: str, help: str) -> Diagnostic:
 
 def _unreadable(file: str, error: OSError | ValueError) -> Diagnostic:
     return _whole("Y101", unread("the file", error), file, "check its name and permissions")
-
-
-def _too_large(file: str) -> Diagnostic:
-    return _whole(
-        "Y103", "the file is larger than 256 KiB", file, "split it: one policy per file, shared parts in profiles"
-    )
 
 
 def _not_utf8(content: bytes, error: UnicodeDecodeError, file: str) -> Diagnostic:

@@ -114,9 +114,9 @@ class Lineage:
         match event:
             case RunStarted():
                 self._open(event.run_id, event.at_ms)
-                self._emit("START", self._made_run(self._run_id, {}), self._job("run"), event.at_ms)
+                self._emit("START", self._made_run(self._run_id), self._job("run"), event.at_ms)
             case StepStarted() if event.table in self._datasets:
-                run = self._running[event.step_id] = self._step_run(event.step_id, {})
+                run = self._running[event.step_id] = self._step_run(event.step_id)
                 inputs, outputs = self._both(event.table, event.kind, None)
                 self._emit("START", run, self._job(event.kind, event.table), event.at_ms, inputs, outputs)
             case StepFinished() if event.outcome.step_id in self._running:
@@ -125,7 +125,7 @@ class Lineage:
             case RunFinished():
                 code = exit_code(event.outcome)
                 kind = "ABORT" if event.outcome.interrupted_by else "FAIL" if code else "COMPLETE"
-                self._emit(kind, self._made_run(self._run_id, {}), self._job("run"), event.at_ms)
+                self._emit(kind, self._made_run(self._run_id), self._job("run"), event.at_ms)
             case _:
                 pass
 
@@ -148,14 +148,14 @@ class Lineage:
         job = self._job(step.kind, table)
         for commit in step.commits[:-1]:
             inputs, outputs = self._both(table, step.kind, (commit,))
-            self._emit("RUNNING", self._step_run(step.step_id, {}), job, event.at_ms, inputs, outputs)
+            self._emit("RUNNING", self._step_run(step.step_id), job, event.at_ms, inputs, outputs)
         facets: dict[str, RunFacet] = {}
         kind = _ENDS_AS.get(step.status, "FAIL")
         if step.error is not None:
             text = f"{step.error.code}: {step.error.what}"
             facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(text, "PYTHON", producer=PRODUCER)
         inputs, outputs = self._both(table, step.kind, step.commits, step)
-        self._emit(kind, self._step_run(step.step_id, facets), job, event.at_ms, inputs, outputs)
+        self._emit(kind, self._step_run(step.step_id, **facets), job, event.at_ms, inputs, outputs)
 
     def _both(
         self, table: str, kind: str, commits: Sequence[CommitReceipt] | None, step: StepOutcome | None = None
@@ -207,16 +207,16 @@ class Lineage:
         name = ".".join(part for part in (self._project, table, kind) if part)
         return Job(self._namespace, name, {"jobType": facet})
 
-    def _step_run(self, step_id: str, facets: Mapping[str, RunFacet]) -> Run:
+    def _step_run(self, step_id: str, **facets: RunFacet) -> Run:
         from openlineage.client.facet_v2 import parent_run
 
-        own = self._made_run(self._run_id, {})
+        own = self._made_run(self._run_id)
         parent = parent_run.ParentRunFacet(
             parent_run.Run(own.runId), parent_run.Job(self._namespace, f"{self._project}.run"), producer=PRODUCER
         )
-        return self._made_run(f"{self._run_id}/{step_id}", {"parent": parent, **facets})
+        return self._made_run(f"{self._run_id}/{step_id}", parent=parent, **facets)
 
-    def _made_run(self, name: str, facets: Mapping[str, RunFacet]) -> Run:
+    def _made_run(self, name: str, **facets: RunFacet) -> Run:
         from openlineage.client.event_v2 import Run
         from openlineage.client.facet_v2 import processing_engine_run
         from openlineage.client.uuid import generate_static_uuid

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from maintainer.app.running.observers.event_thread import NotDelivered, ObservedRun, require_extra
+from maintainer.model.plan.plan import Problem
 from maintainer.model.product_version import __version__
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
     from opentelemetry.trace import Span
 
-Attributes = dict[str, str | int | float | bool | Sequence[str]]
+Attribute = str | int | float | bool | Sequence[str]
+Attributes = dict[str, Attribute]
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _FAILED_STEPS = frozenset({StepStatus.FAILED, StepStatus.VERIFY_FAILED, StepStatus.UNKNOWN, StepStatus.INCOMPLETE})
@@ -129,9 +131,8 @@ class Traces:
 
         # The exporter logs what goes wrong; here that is said once, at the end, with our own words.
         logging.getLogger("opentelemetry").addHandler(logging.NullHandler())
-        named = "OTEL_SERVICE_NAME" in self._environ or "service.name" in self._environ.get(
-            "OTEL_RESOURCE_ATTRIBUTES", ""
-        )
+        resource_attributes = self._environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
+        named = "OTEL_SERVICE_NAME" in self._environ or "service.name" in resource_attributes
         resource = Resource.create({} if named else {"service.name": "maintainer", "service.version": __version__})
         # Not shut down at exit: a server that does not answer must not hold the process.
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
@@ -140,12 +141,9 @@ class Traces:
                    if name.upper() in self._environ}  # fmt: skip
         parent = TraceContextTextMapPropagator().extract(carrier)
         tracer = self._provider.get_tracer("maintainer", __version__)
-        attributes: Attributes = {
-            "maintainer.run_id": event.run_id,
-            "maintainer.project": self._project,
-            "maintainer.num_tables": event.num_tables,
-            "maintainer.num_steps": event.num_steps,
-        }
+        attributes = _attributes(
+            run_id=event.run_id, project=self._project, num_tables=event.num_tables, num_steps=event.num_steps
+        )
         start_ns = event.at_ms * 1_000_000
         self._run = tracer.start_span("maintainer run", parent, attributes=attributes, start_time=start_ns)
 
@@ -188,60 +186,56 @@ def _counting_exporter(not_taken: list[int]) -> SpanExporter:
     return Counting()
 
 
+def _attributes(**values: Attribute | None) -> Attributes:
+    """Return attributes of ours, in our namespace; what is None is left out."""
+    return {f"maintainer.{name}": value for name, value in values.items() if value is not None}
+
+
 def _of_step(event: StepFinished) -> Attributes:
     step, done = event.outcome, Amounts.of(event.outcome.commits)
-    attributes: Attributes = {
-        "maintainer.table": event.table,
-        "maintainer.step": step.kind,
-        "maintainer.outcome": step.status.value,
-        "maintainer.num_commits": len(step.commits),
-        "maintainer.files_removed": done.num_files_removed,
-        "maintainer.files_added": done.num_files_added,
-        "maintainer.bytes_removed": done.bytes_removed,
-        "maintainer.bytes_added": done.bytes_added,
-        "maintainer.lanes": sorted({use.lane.value for proof in step.proofs for use in proof.lanes}),
-    }
-    if step.version_after is not None:
-        attributes["maintainer.version"] = step.version_after
-    if step.proofs:
-        attributes["maintainer.rows_proven"] = sum(proof.written.rows for proof in step.proofs if proof.holds)
-    if step.vacuum is not None:
-        attributes["maintainer.files_deleted"] = step.vacuum.num_files_freed
-        attributes["maintainer.bytes_deleted"] = step.vacuum.bytes_freed
-    return attributes
+    return _attributes(
+        table=event.table,
+        step=step.kind,
+        outcome=step.status.value,
+        num_commits=len(step.commits),
+        files_removed=done.num_files_removed,
+        files_added=done.num_files_added,
+        bytes_removed=done.bytes_removed,
+        bytes_added=done.bytes_added,
+        lanes=sorted({use.lane.value for proof in step.proofs for use in proof.lanes}),
+        version=step.version_after,
+        rows_proven=sum(proof.written.rows for proof in step.proofs if proof.holds) if step.proofs else None,
+        files_deleted=step.vacuum.num_files_freed if step.vacuum else None,
+        bytes_deleted=step.vacuum.bytes_freed if step.vacuum else None,
+    )
 
 
 def _of_table(table: TableOutcome, location: str | None) -> Attributes:
-    attributes: Attributes = {
-        "maintainer.table": table.ref.identifier,
-        "maintainer.outcome": table.status.value,
-        "maintainer.policy_file": table.policy_file,
-    }
-    if table.owner is not None:
-        attributes["maintainer.owner"] = table.owner
-    if location is not None:
-        attributes["maintainer.location"] = location
-    return attributes
+    return _attributes(
+        table=table.ref.identifier,
+        outcome=table.status.value,
+        policy_file=table.policy_file,
+        owner=table.owner,
+        location=location,
+    )
 
 
 def _of_run(run: RunOutcome) -> Attributes:
-    counts: Attributes = {
-        f"maintainer.tables.{status.value}": run.count(status) for status in TableStatus if run.count(status)
-    }
-    return {"maintainer.exit_code": int(exit_code(run)), **counts}
+    counts = {f"tables.{status.value}": run.count(status) or None for status in TableStatus}
+    return _attributes(exit_code=int(exit_code(run)), **counts)
 
 
 def _problem_of(step: StepOutcome) -> tuple[str, str] | None:
-    if step.status not in _FAILED_STEPS:
-        return None
-    return (step.error.code, step.error.what) if step.error is not None else ("", step.status.value)
+    return _said(step.error, step.status) if step.status in _FAILED_STEPS else None
 
 
 def _table_problem(table: TableOutcome) -> tuple[str, str] | None:
-    if table.status not in _FAILED_TABLES:
-        return None
     problem = table.problem or next((step.error for step in table.steps if step.error is not None), None)
-    return (problem.code, problem.what) if problem is not None else ("", table.status.value)
+    return _said(problem, table.status) if table.status in _FAILED_TABLES else None
+
+
+def _said(problem: Problem | None, status: StepStatus | TableStatus) -> tuple[str, str]:
+    return (problem.code, problem.what) if problem is not None else ("", status.value)
 
 
 def _run_problem(run: RunOutcome) -> tuple[str, str] | None:
