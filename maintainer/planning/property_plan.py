@@ -58,14 +58,9 @@ def interval_property_ms(facts: TableFacts, key: str, default_ms: int) -> int:
         return default_ms
     parsed = parse_interval_ms(value)
     if parsed is None:
-        raise TableError(
-            f"the table property {key} is not an interval",
-            code="T418",
-            where=str(facts.ref),
-            found=value,
-            allowed="interval 30 days",
-            help=f"write the interval that is meant, in its policy: `properties: {{{key}: interval 30 days}}`",
-        )
+        what, allowed = f"the table property {key} is not an interval", "interval 30 days"
+        help = f"write the interval that is meant, in its policy: `properties: {{{key}: interval 30 days}}`"
+        raise TableError(what, code="T418", where=str(facts.ref), found=value, allowed=allowed, help=help)
     return parsed
 
 
@@ -148,39 +143,29 @@ def _disagree(
 
 
 def _check_settable(name: str, value: str, origin: str) -> None:
-    kind = kind_of(name)
-    if kind is None or name.lower() in RESERVED_BY_SPARK:
+    kind, help = kind_of(name), "keys of your own must not start with `delta.`"
+    if kind is None:
         settable = [key.removeprefix("delta.") for key, kind in KNOWN_PROPERTIES.items() if kind in _SETTABLE]
-        close = nearest(name[len("delta.") :], settable) if kind is None else None
-        raise TableError(
-            f"{name} is not a table property of Delta" if kind is None else f"Spark keeps {name} for itself",
-            code="T415",
-            where=origin,
-            found=name,
-            help=f"did you mean delta.{close}?" if close else "keys of your own must not start with `delta.`",
-        )
+        close = nearest(name[len("delta.") :], settable)
+        help = f"did you mean delta.{close}?" if close else help
+        raise TableError(f"{name} is not a table property of Delta", code="T415", where=origin, found=name, help=help)
+    if name.lower() in RESERVED_BY_SPARK:
+        raise TableError(f"Spark keeps {name} for itself", code="T415", where=origin, found=name, help=help)
     if kind not in _SETTABLE:
-        change = "changes what readers and writers must support" if kind is PropertyKind.PROTOCOL else "is Delta's own"
-        raise TableError(
-            f"{name} {change}; setting it is not supported yet",
-            code="T416",
-            where=origin,
-            found=value,
-            help="set it by hand with ALTER TABLE; once the table has this value, the policy may name it"
-            if kind is PropertyKind.PROTOCOL
-            else "leave it out of the policy: Delta sets it by itself",
-        )
-    boolean_wrong = kind is PropertyKind.BOOLEAN and value.lower() not in ("true", "false")
-    interval_wrong = kind is PropertyKind.INTERVAL and parse_interval_ms(value) is None
-    if boolean_wrong or interval_wrong:
-        raise TableError(
-            f"Delta would refuse this value of {name}",
-            code="T418",
-            where=origin,
-            found=value,
-            allowed="true or false" if boolean_wrong else "interval 7 days",
-            help="correct the value in the policy",
-        )
+        change, help = "is Delta's own", "leave it out of the policy: Delta sets it by itself"
+        if kind is PropertyKind.PROTOCOL:
+            change = "changes what readers and writers must support"
+            help = "set it by hand with ALTER TABLE; once the table has this value, the policy may name it"
+        what = f"{name} {change}; setting it is not supported yet"
+        raise TableError(what, code="T416", where=origin, found=value, help=help)
+    allowed = None
+    if kind is PropertyKind.BOOLEAN and value.lower() not in ("true", "false"):
+        allowed = "true or false"
+    elif kind is PropertyKind.INTERVAL and parse_interval_ms(value) is None:
+        allowed = "interval 7 days"
+    if allowed is not None:
+        what, help = f"Delta would refuse this value of {name}", "correct the value in the policy"
+        raise TableError(what, code="T418", where=origin, found=value, allowed=allowed, help=help)
 
 
 def _add_auto_compact(policy: ResolvedPolicy, facts: TableFacts, entries: dict[str, _Wanted]) -> None:

@@ -36,12 +36,8 @@ def read_saved_plan(path: Path) -> Plan:
         what = "the plan cannot be read: it is larger than any plan of maintainer"
     except (OSError, UnicodeDecodeError) as error:
         what = unread("the plan", error)
-    raise ProjectError(
-        what,
-        code="E642",
-        where=str(path),
-        help="`maintainer plan --out FILE` makes one; tables are chosen with `-s`",
-    )
+    help = "`maintainer plan --out FILE` makes one; tables are chosen with `-s`"
+    raise ProjectError(what, code="E642", where=str(path), help=help)
 
 
 def check_place(path: Path) -> None:

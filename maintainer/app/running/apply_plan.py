@@ -105,13 +105,8 @@ def check_saved_plan(
     """
     check_age(plan, now_ms)
     if plan.environment != project.env:
-        raise Refused(
-            "the plan was made for another environment",
-            code="A405",
-            found=plan.environment or "none",
-            allowed=project.env or "none",
-            help="pass the same --env, or make the plan again",
-        )
+        what, help = "the plan was made for another environment", "pass the same --env, or make the plan again"
+        raise Refused(what, code="A405", found=plan.environment or "none", allowed=project.env or "none", help=help)
     policies = {policy.table: policy for policy in project.policies}
     stale: list[StaleReasons] = []
     by_number: dict[int, TablePlan] = {}
@@ -167,24 +162,19 @@ def check_run_limits(project: Project, plan: Plan) -> None:
         Refused: A421, with the figures.
     """
     settings = project.loaded.project
-    size_bytes, num_files = (
-        sum(step.size_bytes for step in plan.rewrites),
-        sum(step.num_files for step in plan.rewrites),
-    )
+    size_bytes = sum(step.size_bytes for step in plan.rewrites)
+    num_files = sum(step.num_files for step in plan.rewrites)
     broken = []
     if settings.max_bytes is not None and size_bytes > settings.max_bytes:
         broken.append(("limits.maxBytes", format_size(size_bytes), format_size(settings.max_bytes)))
     if settings.max_files is not None and num_files > settings.max_files:
         broken.append(("limits.maxFiles", f"{num_files:,} files", f"{settings.max_files:,} files"))
     if broken:
-        raise Refused(
-            "the run would rewrite more than the project allows",
-            code="A421",
-            where="maintainer.yml",
-            found="\n".join(f"{key}: {exceeded}" for key, exceeded, _ in broken),
-            allowed="\n".join(f"{key}: {allowed}" for key, _, allowed in broken),
-            help="select fewer tables with --select, or raise the limit in a reviewed change",
-        )
+        what = "the run would rewrite more than the project allows"
+        found = "\n".join(f"{key}: {exceeded}" for key, exceeded, _ in broken)
+        allowed = "\n".join(f"{key}: {allowed}" for key, _, allowed in broken)
+        help = "select fewer tables with --select, or raise the limit in a reviewed change"
+        raise Refused(what, code="A421", where="maintainer.yml", found=found, allowed=allowed, help=help)
 
 
 @dataclass(frozen=True, slots=True)

@@ -233,12 +233,9 @@ class _Verifying:
             Refused: A412.
         """
         if record.quarantined is None and not record.unproven_versions:
-            raise Refused(
-                "there is nothing to accept: the table is not in quarantine, and no rewrite of it is unproven",
-                code="A412",
-                where=facts.ref.identifier,
-                help="run `maintainer verify` without --accept to look at it",
-            )
+            what = "there is nothing to accept: the table is not in quarantine, and no rewrite of it is unproven"
+            help = "run `maintainer verify` without --accept to look at it"
+            raise Refused(what, code="A412", where=facts.ref.identifier, help=help)
         self.journal.accept(facts, record, reason=reason, by=getpass.getuser())
         listed = ", ".join(map(str, record.unproven_versions))
         notes = []
@@ -257,13 +254,10 @@ def _refuse_unseen(record: TableRecord, commit: CommitVerification, target: Veri
     """
     wrong = commit.worst(CheckResult.WRONG)
     if commit.version not in {version for _, version in record.quarantines}:
-        raise Refused(
-            "this check is the first to find the version wrong: it is recorded, and nothing was accepted",
-            code="A411",
-            where=target.ref.identifier,
-            found=None if wrong is None else f"version {commit.version}: {wrong.name}: {wrong.finding}",
-            help="look at the table; the same command accepts it after that",
-        )
+        what = "this check is the first to find the version wrong: it is recorded, and nothing was accepted"
+        found = None if wrong is None else f"version {commit.version}: {wrong.name}: {wrong.finding}"
+        help = "look at the table; the same command accepts it after that"
+        raise Refused(what, code="A411", where=target.ref.identifier, found=found, help=help)
 
 
 def verification_document(run: VerifyRun) -> dict[str, Any]:

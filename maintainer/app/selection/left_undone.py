@@ -166,15 +166,7 @@ def unfinished_tables(runs_dir: Path, run_id: str | None) -> Unfinished:
             continue
         if isinstance(run, PastRun):
             return Unfinished(folder.name, tuple(table for table, status in _ends(run) if status not in _NOT_AGAIN))
-        raise ProjectError(
-            f"the run cannot be read: {run[1]}",
-            code="E643",
-            where=str(folder),
-            help="run `maintainer apply`: what is already done is not done twice",
-        )
-    raise ProjectError(
-        "there is no such run" if run_id else "there is no run yet",
-        code="E643",
-        where=str(runs_dir),
-        help="`maintainer history` lists the runs",
-    )
+        help = "run `maintainer apply`: what is already done is not done twice"
+        raise ProjectError(f"the run cannot be read: {run[1]}", code="E643", where=str(folder), help=help)
+    what = "there is no such run" if run_id else "there is no run yet"
+    raise ProjectError(what, code="E643", where=str(runs_dir), help="`maintainer history` lists the runs")

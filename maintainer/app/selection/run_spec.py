@@ -262,13 +262,11 @@ def last_results(runs_dir: Path) -> tuple[tuple[RecordedTable, TableStatus], ...
     """
     run = next(iter(past_runs(runs_dir)), None)
     if not isinstance(run, PastRun):
-        why = "`result:` asks for the last run, and there is none"
-        raise ProjectError(
-            why if run is None else f"the last run cannot be read: {run[1]}",
-            code="E624",
-            where=str(runs_dir if run is None else run[0]),
-            help="select by name or tag, or run `maintainer apply` for all tables",
-        )
+        where, what = runs_dir, "`result:` asks for the last run, and there is none"
+        if run is not None:
+            where, what = run[0], f"the last run cannot be read: {run[1]}"
+        help = "select by name or tag, or run `maintainer apply` for all tables"
+        raise ProjectError(what, code="E624", where=str(where), help=help)
     recorded = recorded_tables(run.plan)
     return tuple((recorded.get(table.ref, RecordedTable(table.ref)), table.status) for table in run.outcome.tables)
 

@@ -60,13 +60,8 @@ class FolderUnwritable(EnvironmentUnfit):
         remedy = "make the folder writable and give it space"
         if isinstance(error, LockHeld):
             remedy = f"wake up or end the process that holds the lock (`fuser {error.filename}` names it)"
-        return FolderUnwritable(
-            what,
-            code=code,
-            where=str(path),
-            found=error.strerror or str(error),
-            help=f"{remedy}; nothing is committed without a record of it",
-        )
+        found, help = error.strerror or str(error), f"{remedy}; nothing is committed without a record of it"
+        return FolderUnwritable(what, code=code, where=str(path), found=found, help=help)
 
 
 @contextlib.contextmanager
@@ -95,13 +90,9 @@ def reading_runs(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise EnvironmentUnfit(
-            "the run folders cannot be read",
-            code="E641",
-            where=str(path),
-            found=error.strerror or str(error),
-            help="let this user read the folder; what earlier runs left open is found there",
-        ) from error
+        what, found = "the run folders cannot be read", error.strerror or str(error)
+        help = "let this user read the folder; what earlier runs left open is found there"
+        raise EnvironmentUnfit(what, code="E641", where=str(path), found=found, help=help) from error
 
 
 def unreadable_state(path: Path, found: str, help: str) -> EnvironmentUnfit:
@@ -120,12 +111,8 @@ def writing(path: Path, what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ProjectError(
-            f"{what} cannot be written: {error.strerror or error}",
-            code="E640",
-            where=str(path),
-            help="name a file in a folder that exists and that you may write to",
-        ) from error
+        why, help = error.strerror or error, "name a file in a folder that exists and that you may write to"
+        raise ProjectError(f"{what} cannot be written: {why}", code="E640", where=str(path), help=help) from error
 
 
 def sync_folder(folder: Path) -> None:

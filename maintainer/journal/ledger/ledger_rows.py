@@ -143,14 +143,11 @@ class LedgerSink(Protocol):
 
 def damaged_ledger(where: str | None, found: str) -> LedgerUnfit:
     """Return the error for a ledger that is there and cannot be read: nobody must take it for a table of the user's."""
-    return LedgerUnfit(
-        "the ledger is damaged",
-        code="E656",
-        where=where,
-        found=found,
-        help="your tables are not affected; move the damaged folder away and keep it, then `maintainer ledger rebuild` "
-        "adds what this machine's run folders and the tables' logs have",
+    help = (
+        "your tables are not affected; move the damaged folder away and keep it, then `maintainer ledger rebuild` adds "
+        "what this machine's run folders and the tables' logs have"
     )
+    return LedgerUnfit("the ledger is damaged", code="E656", where=where, found=found, help=help)
 
 
 def predicted(step: Step) -> Amounts:

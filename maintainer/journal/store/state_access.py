@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from maintainer.errors import ProjectError
 from maintainer.journal.folder.atomic_files import PRIVATE_FOLDER, FolderUnwritable
-from maintainer.journal.folder.cache_home import cache_home
+from maintainer.journal.folder.cache_home import HOME_VARIABLE, cache_home
 from maintainer.journal.folder.documents import Documents
 from maintainer.journal.folder.run_folder import LEASES
 from maintainer.journal.memory.table_records import STATE_FILE
@@ -154,12 +154,8 @@ def _reached(settings: ProjectSettings) -> _Reached:
 def _cache_of(uri: str) -> Path:
     home = cache_home(os.environ)
     if home is None:
-        raise ProjectError(
-            "this user has no home folder to keep a copy of the state in",
-            code="E687",
-            where=uri,
-            help="name one in the environment variable MAINTAINER_HOME",
-        )
+        what = "this user has no home folder to keep a copy of the state in"
+        raise ProjectError(what, code="E687", where=uri, help=f"name one in the environment variable {HOME_VARIABLE}")
     readable = re.sub(r"[^A-Za-z0-9.-]+", "_", uri)[-40:].strip("_")
     return home / "state" / f"{readable}-{hashlib.sha256(uri.encode()).hexdigest()[:12]}"
 

@@ -152,10 +152,7 @@ def _reasons(policy: ResolvedPolicy, facts: TableFacts, bins: list[Bin]) -> tupl
 def _refuse_other_layouts(policy: ResolvedPolicy, facts: TableFacts) -> None:
     for key, layout in (("zorder", policy.optimize.zorder), ("rewrite", policy.optimize.rewrite)):
         if layout is not None:
-            raise TableError(
-                f"the table is clustered by {', '.join(facts.clustering_columns)}: `{key}` would undo it",
-                code="T423",
-                where=policy.place_of(f"optimize.{key}"),
-                found=at_version(facts),
-                help=f"remove optimize.{key}, or end the clustering with ALTER TABLE ... CLUSTER BY NONE",
-            )
+            what = f"the table is clustered by {', '.join(facts.clustering_columns)}: `{key}` would undo it"
+            help = f"remove optimize.{key}, or end the clustering with ALTER TABLE ... CLUSTER BY NONE"
+            where = policy.place_of(f"optimize.{key}")
+            raise TableError(what, code="T423", where=where, found=at_version(facts), help=help)

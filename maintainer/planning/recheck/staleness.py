@@ -58,12 +58,10 @@ def check_age(plan: Plan, now_ms: int) -> None:
         return
     late = now_ms > plan.expires_at_ms
     away = format_duration(abs(now_ms - (plan.expires_at_ms if late else plan.created_at_ms)) // 1000)
-    raise Refused(
-        "the plan is too old" if late else "the plan was made in the future",
-        code="A404",
-        found=f"it expired {away} ago" if late else f"by {away}: the clocks of two machines differ",
-        help=PLAN_AGAIN,
-    )
+    what, found = "the plan was made in the future", f"by {away}: the clocks of two machines differ"
+    if late:
+        what, found = "the plan is too old", f"it expired {away} ago"
+    raise Refused(what, code="A404", found=found, help=PLAN_AGAIN)
 
 
 def refused_alone(plan: TablePlan, stale: StaleReasons) -> TablePlan:

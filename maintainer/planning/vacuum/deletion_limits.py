@@ -160,9 +160,6 @@ def _allows(value: str) -> str:
     return f"`vacuum.allowLargeDelete: {value}` allows it"
 
 
-CHEAP_SCHEMES = ", ".join(f"{scheme}:" for scheme in CHEAP_RENAMES)
-
-
 def refuse_trash(location: str, where: str) -> None:
     """Refuse a trash where every file would have to be copied.
 
@@ -170,11 +167,7 @@ def refuse_trash(location: str, where: str) -> None:
         TableError: T431.
     """
     if not store_kind(location).renames_cheaply:
-        raise TableError(
-            "there is no trash on an object store: moving a file there copies all its bytes",
-            code="T431",
-            where=where,
-            found=location.partition(":")[0] + ":",
-            allowed=CHEAP_SCHEMES,
-            help="remove `vacuum.trash`; in an S3 bucket with versioning `maintainer undelete` brings files back",
-        )
+        what = "there is no trash on an object store: moving a file there copies all its bytes"
+        allowed, found = ", ".join(f"{scheme}:" for scheme in CHEAP_RENAMES), location.partition(":")[0] + ":"
+        help = "remove `vacuum.trash`; in an S3 bucket with versioning `maintainer undelete` brings files back"
+        raise TableError(what, code="T431", where=where, found=found, allowed=allowed, help=help)

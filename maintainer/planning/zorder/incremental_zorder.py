@@ -246,13 +246,10 @@ def _optimized(options: ZOrderOptions, facts: TableFacts, target: Revision | Non
     if options.revision:
         revisions = revisions_in(facts.properties)
         if options.revision not in revisions:
-            raise TableError(
-                f"the table has no Z-order revision {options.revision}",
-                code="T426",
-                where=options.origin,
-                found=", ".join(str(number) for number in revisions) or "none",
-                help="leave the revision out to work on the newest one",
-            )
+            what = f"the table has no Z-order revision {options.revision}"
+            help = "leave the revision out to work on the newest one"
+            found = ", ".join(map(str, revisions)) or "none"
+            raise TableError(what, code="T426", where=options.origin, found=found, help=help)
         return revisions[options.revision]
     return target if target is not None else Revision(0, ())
 

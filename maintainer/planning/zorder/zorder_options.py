@@ -163,14 +163,9 @@ def _timestamp_ms(text: str) -> int | None:
 
 
 def _unreadable(facts: TableFacts, key: str, value: str, allowed: str) -> TableError:
-    return TableError(
-        f"the table property {key} cannot be read",
-        code="T418",
-        where=str(facts.ref),
-        found=value,
-        allowed=allowed,
-        help=f"ALTER TABLE ... SET or UNSET TBLPROPERTIES ('{key}'), or write `tableProperties: ignore`",
-    )
+    what = f"the table property {key} cannot be read"
+    help = f"ALTER TABLE ... SET or UNSET TBLPROPERTIES ('{key}'), or write `tableProperties: ignore`"
+    return TableError(what, code="T418", where=str(facts.ref), found=value, allowed=allowed, help=help)
 
 
 def ranges_wanted(policy: ResolvedPolicy, facts: TableFacts) -> tuple[str, ...]:

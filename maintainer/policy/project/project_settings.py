@@ -266,14 +266,10 @@ def project_settings(
     data = document.data if document else {}
     environments = data.get("environments") or {}
     if env is not None and env not in environments:
-        near = nearest(env, environments)
-        raise NoEnvironment(
-            f"there is no environment `{env}`",
-            where=document.file if document else str(root),
-            found=env,
-            allowed=", ".join(sorted(environments)) or "none: maintainer.yml has no `environments:`",
-            help=f"did you mean `{near}`?" if near else "write it in maintainer.yml, or leave --env out",
-        )
+        near, where = nearest(env, environments), document.file if document else str(root)
+        allowed = ", ".join(sorted(environments)) or "none: maintainer.yml has no `environments:`"
+        help = f"did you mean `{near}`?" if near else "write it in maintainer.yml, or leave --env out"
+        raise NoEnvironment(f"there is no environment `{env}`", where=where, found=env, allowed=allowed, help=help)
     chosen = environments.get(env) or {} if env is not None else {}
     data = {**data, **{key: value for key, value in chosen.items() if value is not None}}
     state, places = absolute_path(data.get("state") or DEFAULT_STATE, root), read_places(data, root)

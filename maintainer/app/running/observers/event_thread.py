@@ -45,12 +45,8 @@ def require_extra(extra: str, module: str, what: str) -> None:
     except ModuleNotFoundError:  # of a package that the module lies in
         spec = None
     if spec is None:
-        raise EnvironmentUnfit(
-            f"{what} needs a package that is not installed",
-            code="E629",
-            found=f"missing: {module}",
-            help=f"pip install 'maintainer[{extra}]'",
-        )
+        needs, help = f"{what} needs a package that is not installed", f"pip install 'maintainer[{extra}]'"
+        raise EnvironmentUnfit(needs, code="E629", found=f"missing: {module}", help=help)
 
 
 @dataclass(frozen=True, slots=True)
