@@ -36,7 +36,7 @@ from maintainer.planning.operations.rewrite_choice import plan_rewrites
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.property_plan import managed_properties, plan_properties
 from maintainer.planning.schedule import closes_at_ms, held_back, last_vacuum, not_due, vacuum_is_due
-from maintainer.planning.selection.decision import Decision, PropertyChange, leave_files
+from maintainer.planning.selection.decision import Decision, leave_files
 from maintainer.planning.selection.schema_columns import planned_columns
 from maintainer.planning.selection.supported_features import check_supported
 from maintainer.planning.vacuum.vacuum_plan import plan_vacuum
@@ -204,8 +204,10 @@ def _plan(table: TableInput) -> TablePlan:
     if held is not None:
         return _table_plan(policy, facts, left_alone=_all_files(facts, held))
     properties = plan_properties(policy, facts)
-    rewrites, left_alone, change = plan_rewrites(table)
-    properties = _with_change(properties, change)
+    rewrites, left_alone, needed = plan_rewrites(table)
+    if properties is not None and needed is not None:
+        before, after = (*properties.before, *needed.before), (*properties.after, *needed.after)
+        needed = SetPropertiesStep(before, after, (*properties.reasons, *needed.reasons))
     deletion = _vacuum(table)
     left_alone = (*left_alone, *deletion.left_alone)
     blocked = check_limits(policy, rewrites)
@@ -213,21 +215,11 @@ def _plan(table: TableInput) -> TablePlan:
         files = [file for step in rewrites for file in step.files]
         over = leave_files(ReasonCode.OVER_LIMIT, blocked[0].text, files, blocked[0].origin)
         return _table_plan(policy, facts, left_alone=(*left_alone, over), blocked=blocked)
-    steps = tuple(step for step in (properties, *rewrites, deletion.step) if step is not None)
+    steps = tuple(step for step in (needed or properties, *rewrites, deletion.step) if step is not None)
     # A deletion that is refused stops nothing else; where there is nothing else, the table says so by being blocked.
     made = _table_plan(policy, facts, steps=steps, left_alone=left_alone, blocked=() if steps else deletion.blocked)
     closes = None if table.options.ignore_windows else closes_at_ms(policy.windows, table.now_ms)
     return replace(made, window_closes_ms=closes) if steps else made
-
-
-def _with_change(step: SetPropertiesStep | None, change: PropertyChange | None) -> SetPropertiesStep | None:
-    """Add a property that another step needs to the properties step, which runs first."""
-    if change is None:
-        return step
-    before, after, reasons = (step.before, step.after, step.reasons) if step is not None else ((), (), ())
-    return SetPropertiesStep(
-        (*before, (change.name, change.before)), (*after, (change.name, change.after)), (*reasons, change.reason)
-    )
 
 
 def _vacuum(table: TableInput) -> Decision:

@@ -132,7 +132,10 @@ def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
     before = frozenset(ref.identifier for ref in tables_found_before(project))
     tables = _Tables(request, records, when, project_tables, engine.places, policy_places, before)
     tables.plan_all(engine)
-    problems = [_of_problem(problem) for problem in request.problems]
+    problems = [
+        TablePlan(each.table, each.file, "", problem=as_problem(each.error), rule_line=each.rule_line)
+        for each in request.problems
+    ]
     asked_for = {policy.table for policy in request.policies}
     joined = assemble(
         [*policy_places.each_once(tables.plans), *problems],
@@ -148,11 +151,6 @@ def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
         maintainer_version=__version__,
         gone=gone_tables(project),
     )
-
-
-def _of_problem(problem: TableProblem) -> TablePlan:
-    error = as_problem(problem.error)
-    return TablePlan(problem.table, problem.file, "", problem=error, rule_line=problem.rule_line)
 
 
 def known_tables(project: Project, policies: Sequence[ResolvedPolicy] = ()) -> tuple[TableRef, ...]:

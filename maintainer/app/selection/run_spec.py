@@ -125,7 +125,9 @@ def choose(
     include, leave_out = options.selectors(tables, project.root, command)
     methods: dict[Method, Callable[[str, str], bool]] = {}
     if options.since is not None:
-        _check_since_used(include, leave_out)
+        if not (include.needs(Method.STATE) or leave_out.needs(Method.STATE)):
+            what, help = "--since is given and nothing compares with it", "add `--select state:modified`"
+            raise ProjectError(what, code="E621", help=help)
         changed = cache(partial(modified_tables, project, options.since))  # git is asked once, and only if need be
         methods[Method.STATE] = lambda identifier, _value: identifier in changed() or identifier in broken
     if include.needs(Method.RESULT) or leave_out.needs(Method.RESULT):
@@ -158,13 +160,6 @@ def narrowed(plan: Plan, project: LoadedProject, options: SelectionOptions, *, c
     chosen = {policy.table for policy in choose(project.resolved(), project, options, command=command, plans=tables)}
     narrowed_tables = (table for table in plan.tables if table.ref in chosen or table.problem is not None)
     return replace(plan, tables=tuple(narrowed_tables))
-
-
-def _check_since_used(*selectors: Selector) -> None:
-    if not any(selector.needs(Method.STATE) for selector in selectors):
-        raise ProjectError(
-            "--since is given and nothing compares with it", code="E621", help="add `--select state:modified`"
-        )
 
 
 MAX_SHARDS = 1000

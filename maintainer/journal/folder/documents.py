@@ -111,8 +111,6 @@ class LocalDocuments:
     folder: Path
 
     def names(self) -> list[str]:
-        if not self.folder.is_dir():
-            return []
         return sorted(path.name for path in self.folder.glob("*.json") if not path.name.startswith("."))
 
     def read(self, name: str) -> Document | None:

@@ -140,11 +140,11 @@ class StepRecord:
 
     def commits(self, results: Iterable[Result]) -> tuple[CommitReceipt, ...]:
         """Receipts of commits, with the proof that their INTENT has."""
+        tried = ((result.receipt, self.intents.get(result.stamp.batch)) for result in results)
         return tuple(
             replace(receipt, proof=receipt.proof or (intent.proof if intent else None))
-            for result in results
-            if isinstance(receipt := result.receipt, CommitReceipt)
-            for intent in [self.intents.get(result.stamp.batch)]
+            for receipt, intent in tried
+            if isinstance(receipt, CommitReceipt)
         )
 
 

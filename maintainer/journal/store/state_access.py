@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,15 +39,10 @@ class _Reached:
     fetched_all: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _States:
-    """The states that this process has reached, by URI and settings."""
+_states: dict[tuple[object, ...], _Reached] = {}
+"""The states that this process has reached, by URI and settings."""
 
-    reached: dict[tuple[object, ...], _Reached] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-
-_STATES = _States()
+_states_lock = threading.Lock()
 
 
 def runs_dir_of(settings: ProjectSettings, *, every_run: bool = False) -> Path:
@@ -63,7 +58,7 @@ def runs_dir_of(settings: ProjectSettings, *, every_run: bool = False) -> Path:
     if not is_uri(settings.state):
         return Path(settings.state) / RUNS_NAME
     reached = _reached(settings)
-    with _STATES.lock, _explained(settings):
+    with _states_lock, _explained(settings):
         if not (reached.fetched_all if every_run else reached.fetched or reached.fetched_all):
             reached.mirror.fetch(time.time_ns() // 1_000_000, everything=every_run)
             reached.fetched = True
@@ -142,13 +137,13 @@ def _reached(settings: ProjectSettings) -> _Reached:
     from maintainer.journal.store.state_mirror import StateMirror
 
     key = (settings.state, settings.spark.settings)
-    with _STATES.lock, _explained(settings):
-        if key not in _STATES.reached:
+    with _states_lock, _explained(settings):
+        if key not in _states:
             cache = _cache_of(settings.state)
             cache.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
             storage = ObjectStorage.open(settings.state, store_settings(settings.state, dict(settings.spark.settings)))
-            _STATES.reached[key] = _Reached(StateMirror(storage, cache))
-        return _STATES.reached[key]
+            _states[key] = _Reached(StateMirror(storage, cache))
+        return _states[key]
 
 
 def _cache_of(uri: str) -> Path:

@@ -64,6 +64,11 @@ class Candidate:
     waiting_days: float = 0.0
     layout_files: int = 0
 
+    @property
+    def spent(self) -> Spent:
+        """What it takes from a budget."""
+        return Spent(self.size_bytes, self.num_files, self.seconds)
+
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
@@ -108,32 +113,27 @@ def choose(
         by_score: The higher, the earlier; what the budgets' scorer says if None.
     """
     by_score = by_score or scorer_of(budgets.scorer, candidates)
-    spent = Spent()
+    nothing = spent = Spent()
     owners: dict[str | None, Spent] = {}
     chosen: list[Candidate] = []
     waiting: list[Waiting] = []
     for candidate in sorted(candidates, key=lambda each: (-by_score(each), each.name)):
-        share = owners.setdefault(candidate.owner, Spent())
-        alone = _exceeded(candidate, budgets, Spent(), Spent())
+        share = owners.get(candidate.owner, nothing)
+        alone = _exceeded(candidate, budgets, nothing, nothing)
         exceeded = alone or _exceeded(candidate, budgets, spent, share)
         if exceeded:
             waiting.append(Waiting(candidate, len(waiting) + 1, exceeded, alone is not None))
             continue
-        spent.take(*_amount(candidate))
-        share.take(*_amount(candidate))
+        spent, owners[candidate.owner] = spent + candidate.spent, share + candidate.spent
         chosen.append(candidate)
     return Choice(tuple(chosen), tuple(waiting))
 
 
-def _amount(candidate: Candidate) -> tuple[int, int, float]:
-    return candidate.size_bytes, candidate.num_files, candidate.seconds
-
-
 def _exceeded(candidate: Candidate, budgets: Budgets, spent: Spent, share: Spent) -> str | None:
     """Return which budget a candidate would exceed, the run's or its owner's; tables of nobody share none."""
-    if (why := spent.exceeds(budgets.run, *_amount(candidate))) is not None:
+    if (why := (spent + candidate.spent).exceeds(budgets.run)) is not None:
         return why
-    why = share.exceeds(budgets.of_owner(candidate.owner), *_amount(candidate))
+    why = (share + candidate.spent).exceeds(budgets.of_owner(candidate.owner))
     return None if why is None else f"{why} of {candidate.owner}"
 
 
@@ -151,29 +151,26 @@ def scorer_of(scorer: Scorer, candidates: Sequence[Candidate]) -> Callable[[Cand
             assert_never(scorer)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Spent:
-    """What was taken from a budget: bytes, files and seconds."""
+    """What was taken from a budget, or would be: bytes, files and seconds."""
 
     size_bytes: int = 0
     num_files: int = 0
     seconds: float = 0.0
 
-    def exceeds(self, budget: Budget, size_bytes: int, num_files: int, seconds: float) -> str | None:
-        """Return the first bound that so much more would break, in words."""
-        if budget.size_bytes is not None and self.size_bytes + size_bytes > budget.size_bytes:
-            return "the budget of bytes"
-        if budget.num_files is not None and self.num_files + num_files > budget.num_files:
-            return "the budget of files"
-        if budget.seconds is not None and self.seconds + seconds > budget.seconds:
-            return "the budget of time"
-        return None
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(*map(add, astuple(self), astuple(other)))
 
-    def take(self, size_bytes: int, num_files: int, seconds: float) -> None:
-        """Add what is taken."""
-        self.size_bytes += size_bytes
-        self.num_files += num_files
-        self.seconds += seconds
+    def exceeds(self, budget: Budget) -> str | None:
+        """Return the first bound that is broken, in words."""
+        bounds = (
+            ("bytes", self.size_bytes, budget.size_bytes),
+            ("files", self.num_files, budget.num_files),
+            ("time", self.seconds, budget.seconds),
+        )
+        broken = (f"the budget of {what}" for what, spent, most in bounds if most is not None and spent > most)
+        return next(broken, None)
 
 
 GAIN_WEIGHT, COST_WEIGHT = 0.7, 0.3

@@ -61,14 +61,15 @@ def run_requests(plan: Plan, ledger: str) -> StoreRequests:
     """Return about what a run of a plan asks of object stores, until its record is closed; ``ledger`` is its place."""
     terms: Counter[Term] = Counter()
     for table in plan.tables:
-        if table.observed is not None and _is_counted(table.observed.location):
+        if table.observed is not None and store_kind(table.observed.location).is_served:
             terms.update([Term.LOOK, *([Term.STEPS] if table.steps else ())])
             terms[Term.COMMIT_READ] += _num_commits_read(table.observed)
             for step in step_terms(table):
                 terms.update(step)
-    if plan.has_changes and (terms or _is_counted(ledger)):
+    is_counted = store_kind(ledger).is_served
+    if plan.has_changes and (terms or is_counted):
         terms[Term.RUN] += 1
-    if plan.has_changes and _is_counted(ledger):
+    if plan.has_changes and is_counted:
         terms.update({Term.STATE: 1, Term.STATE_STEP: sum(len(table.steps) for table in plan.tables)})
     return requests_of(terms)
 
@@ -76,7 +77,7 @@ def run_requests(plan: Plan, ledger: str) -> StoreRequests:
 def step_terms(table: TablePlan) -> list[Counter[Term]]:
     """Return what each step of a table is made of, in their order; nothing where the table is on no store."""
     observed = table.observed
-    if observed is None or not _is_counted(observed.location):
+    if observed is None or not store_kind(observed.location).is_served:
         return [Counter() for _ in table.steps]
     version, since_checkpoint = observed.version, _num_commits_read(observed)
     each: list[Counter[Term]] = []
@@ -104,10 +105,6 @@ def step_terms(table: TablePlan) -> list[Counter[Term]]:
                 since_checkpoint = 0
         each.append(terms)
     return each
-
-
-def _is_counted(location: str) -> bool:
-    return store_kind(location).is_served
 
 
 def _num_commits_read(observed: Observed) -> int:

@@ -56,13 +56,10 @@ class Learned:
     num_commits: int = 0
     misses: tuple[float, ...] = ()
 
-    def rate_of(self, kind: str) -> float:
-        """Return the bytes a second that a kind of step rewrites."""
-        return self.bytes_per_second.get(kind, DEFAULT_BYTES_PER_SECOND)
-
     def seconds_of(self, kind: str, size_bytes: int, *, num_commits: int = 1) -> float:
         """Return how long a kind of step takes for so many bytes in so many commits."""
-        return self.commit_seconds.get(kind, 0.0) * num_commits + size_bytes / self.rate_of(kind)
+        rate = self.bytes_per_second.get(kind, DEFAULT_BYTES_PER_SECOND)
+        return self.commit_seconds.get(kind, 0.0) * num_commits + size_bytes / rate
 
 
 def within_budget(plan: Plan, budgets: Budgets, learned: Learned) -> tuple[Plan, Choice]:
@@ -115,7 +112,7 @@ class _Room:
 
     budget: Budget
     learned: Learned
-    spent: Spent = field(default_factory=Spent)
+    spent: Spent = Spent()  # noqa: RUF009 (frozen)
     num_left: int = 0
     left_bytes: int = 0
     too_large_bytes: int = 0
@@ -137,13 +134,14 @@ class _Room:
         size, files = sum(bin_.size_bytes for bin_ in bins), sum(len(bin_.files) for bin_ in bins)
         # What a commit takes by itself is counted with the first bin: the others go into the same one, or a few more.
         seconds = self.learned.seconds_of(kind, size, num_commits=0 if self.spent.num_files else 1)
-        if self.spent.exceeds(self.budget, size, files, seconds):
+        alone = Spent(size, files, seconds)
+        if (self.spent + alone).exceeds(self.budget):
             self.num_left += files
             self.left_bytes += size
-            if Spent().exceeds(self.budget, size, files, seconds):
+            if alone.exceeds(self.budget):
                 self.too_large_bytes += size
             return False
-        self.spent.take(size, files, seconds)
+        self.spent += alone
         return True
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.steps import RewriteStep, StepKind, VacuumStep, ZOrderStep
+from maintainer.model.plan.steps import RewriteStep, SetPropertiesStep, StepKind, VacuumStep, ZOrderStep
 from maintainer.model.table.table_facts import FileKey, TableFacts
 from maintainer.planning.budget.other_writers import without_hot, without_updated
 from maintainer.planning.operations.clustering import plan_clustering
@@ -18,7 +18,7 @@ from maintainer.planning.operations.partition_rewrite import plan_rewrite
 from maintainer.planning.operations.purge import plan_purge
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.schedule import last_rewrite, not_due, optimize_is_due
-from maintainer.planning.selection.decision import Decision, PropertyChange, leave_files
+from maintainer.planning.selection.decision import Decision, leave_files
 from maintainer.planning.selection.lane_choice import with_lanes
 from maintainer.planning.selection.partition_texts import without_lost_values, without_respelled
 from maintainer.planning.selection.supported_features import (
@@ -33,14 +33,14 @@ from maintainer.policy.resolve.resolved import ResolvedPolicy, ZOrderMode
 
 def plan_rewrites(
     table: TableInput,
-) -> tuple[tuple[RewriteStep, ...], tuple[LeftAlone, ...], PropertyChange | None]:
+) -> tuple[tuple[RewriteStep, ...], tuple[LeftAlone, ...], SetPropertiesStep | None]:
     """Plan the rewrite that gives the table its layout, and the purge of files which that one does not take.
 
     Files to be purged are planned for twice, the second time without them: so each file is in one bin of one step,
     or counted in one reason why it is left alone.
 
     Returns:
-        The steps in order, what is left alone, and a table property that a step needs first.
+        The steps in order, what is left alone, and table properties that a step needs first.
 
     Raises:
         TableError: The policy asks for what the table does not have; see the kinds of rewrites.
@@ -64,7 +64,7 @@ def plan_rewrites(
         layout = without_commands(table.policy, layout)
         purge = left_by_commands(table.policy, table.facts, purge)
     steps = tuple(with_lanes(table, step) for step in (layout.step, purge.step) if isinstance(step, RewriteStep))
-    return steps, (*lost, *respelled, *updated, *hot, *layout.left_alone, *purge.left_alone), layout.property_change
+    return steps, (*lost, *respelled, *updated, *hot, *layout.left_alone, *purge.left_alone), layout.properties
 
 
 def _keys(step: RewriteStep | VacuumStep | None) -> frozenset[FileKey]:

@@ -105,12 +105,11 @@ def recheck(
     """
     if plan.observed is None or not plan.steps:
         return plan
+    policy_reasons: tuple[str, ...] = ()
     if policy_digest_now is None:
-        policy_reasons: tuple[str, ...] = ("no policy matches the table any more",)
+        policy_reasons = ("no policy matches the table any more",)
     elif plan.policy_digest != policy_digest_now:
         policy_reasons = policy_changes_since(plan, policy_values_now)
-    else:
-        policy_reasons = ()
     reasons = (*policy_reasons, *_differences(plan, plan.observed, facts, exact))
     if reasons:
         return StaleReasons(plan.ref, reasons)

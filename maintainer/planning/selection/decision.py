@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.steps import RewriteStep, VacuumStep
+from maintainer.model.plan.steps import RewriteStep, SetPropertiesStep, VacuumStep
 from maintainer.model.table.table_facts import DataFile, PartitionValues
 from maintainer.units import count_of
 
@@ -19,26 +19,17 @@ A plan over thousands of tables must stay readable and small; the counts stay ex
 
 
 @dataclass(frozen=True, slots=True)
-class PropertyChange:
-    """A table property that a step needs before it can run; ``before`` is None where it is not set."""
-
-    name: str
-    before: str | None
-    after: str
-    reason: Reason
-
-
-@dataclass(frozen=True, slots=True)
 class Decision:
     """At most one step. Every live file is in a bin of the step or counted in exactly one ``LeftAlone``.
 
     ``blocked`` says why a step that is due is refused; where nothing else is due either, the table is blocked.
+    ``properties`` are set before the step, which needs them.
     """
 
     step: RewriteStep | VacuumStep | None = None
     left_alone: tuple[LeftAlone, ...] = ()
     blocked: tuple[Reason, ...] = ()
-    property_change: PropertyChange | None = None
+    properties: SetPropertiesStep | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +98,6 @@ def leave_partitions(
         files = files_of(partitions)
         return (leave_files(code, text(len(files), len(partitions)), files, origin),)
     return tuple(
-        LeftAlone(
-            Reason(code, text(len(partition.files), 1), origin),
-            len(partition.files),
-            partition.size_bytes,
-            partition.values or None,
-        )
-        for partition in partitions
+        replace(leave_files(code, text(len(each.files), 1), each.files, origin), partition_values=each.values or None)
+        for each in partitions
     )

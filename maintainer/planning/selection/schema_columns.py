@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -282,18 +283,10 @@ def files_to_open(facts: TableFacts) -> tuple[DataFile, ...]:
     if digest is None:
         return ()
     times_ms = [file.modification_time_ms for file in facts.files if file.tag(DROPPED_COLUMNS_TAG) == digest]
-    latest_ms = min(times_ms) + CLOCK_SLACK_MS if times_ms else None
-    return tuple(
-        sorted(
-            (
-                file
-                for file in facts.files
-                if file.tag(DROPPED_COLUMNS_TAG) != digest
-                and (latest_ms is None or file.modification_time_ms <= latest_ms)
-            ),
-            key=lambda file: (file.modification_time_ms, file.key),
-        )
-    )
+    latest_ms = min(times_ms, default=math.inf) + CLOCK_SLACK_MS
+    others = (file for file in facts.files if file.tag(DROPPED_COLUMNS_TAG) != digest)
+    unknown = (file for file in others if file.modification_time_ms <= latest_ms)
+    return tuple(sorted(unknown, key=lambda file: (file.modification_time_ms, file.key)))
 
 
 def _collect_ids(value: Any, ids: set[int]) -> None:  # noqa: ANN401 (any JSON value)

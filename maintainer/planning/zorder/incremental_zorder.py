@@ -6,20 +6,20 @@ without the policy. Everything is decided from tags, statistics and properties i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from maintainer.errors import TableError
 from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.steps import ZOrderStep
+from maintainer.model.plan.steps import SetPropertiesStep, ZOrderStep
 from maintainer.model.plan.zorder_turn import Strategy, ZOrderSettings
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.planning.curve.curve_files import CurveFile, unindexed_bytes
 from maintainer.planning.curve.revision import Revision, revisions_in
 from maintainer.planning.plan_input import TableInput
-from maintainer.planning.selection.decision import Decision, PropertyChange, leave_counted, leave_files, partition_text
+from maintainer.planning.selection.decision import Decision, leave_counted, leave_files, partition_text
 from maintainer.planning.selection.file_selection import (
     deleted_rows_reason,
     has_many_deleted_rows,
@@ -85,14 +85,13 @@ def left_on_curve(
         ready = [group for group in groups if group.qualifies]
         small = [group for group in groups if not group.qualifies]
         for code, waiting in ((ReasonCode.WAITS_FOR_TURN, ready), (ReasonCode.BELOW_NEXT_LEVEL, small)):
-            for group in waiting[:MAX_NAMED_GROUPS]:
-                text = _group_text(group)
-                left_alone.append(_leave(code, text, group.files, options.origin))
-            others = [file for group in waiting[MAX_NAMED_GROUPS:] for file in group.files]
-            if others:
-                more = f"{count_of(len(waiting) - MAX_NAMED_GROUPS, 'more group')} of files in one cube"
-                left_alone.append(_leave(code, more, others, options.origin))
-            named |= {file.file.key for group in waiting for file in group.files}
+            said = [(_group_text(group), [group]) for group in waiting[:MAX_NAMED_GROUPS]]
+            if others := waiting[MAX_NAMED_GROUPS:]:
+                said.append((f"{count_of(len(others), 'more group')} of files in one cube", others))
+            for text, alike in said:
+                files_alike = [file.file for group in alike for file in group.files]
+                left_alone.append(leave_files(code, text, files_alike, options.origin))
+                named |= {file.key for file in files_alike}
     settled = [curve_file.file for curve_file in rest if curve_file.file.key not in named]
     text = f"on the Z-order curve of {', '.join(optimized.names())} (revision {optimized.id})"
     return [*left_alone, *leave_counted(ReasonCode.SAME_ZORDER, text, settled, options.origin)]
@@ -104,10 +103,6 @@ def _group_text(group: Group) -> str:
     if group.qualifies:
         return f"{have}{group.elements:,} elements, after lower levels and wider cubes"
     return f"{have}{group.elements:,} elements, fewer than {group.threshold:,}"
-
-
-def _leave(code: ReasonCode, text: str, files: Sequence[CurveFile], origin: str) -> LeftAlone:
-    return leave_files(code, text, [file.file for file in files], origin)
 
 
 MAX_TURNS = 500
@@ -174,12 +169,13 @@ def plan_incremental(table: TableInput) -> Decision:
         planned_turn=chosen.planned_turn,
         settings=settings,
     )
-    change = None
+    properties = None
     if is_new and chosen.planned_turn.revision == target.tag:
         ranks = ", ".join(f"{column.name} in {column.num_ranks} ranges" for column in target.columns)
         why = Reason(ReasonCode.NEW_REVISION, f"{target.property_name}: {ranks}", options.origin)
-        change = PropertyChange(target.property_name, None, target.to_json(), why)
-    return Decision(step, tuple(left_alone), property_change=change)
+        name = target.property_name
+        properties = SetPropertiesStep(((name, None),), ((name, target.to_json()),), (why,))
+    return Decision(step, tuple(left_alone), properties=properties)
 
 
 def next_turn(

@@ -178,7 +178,8 @@ def _reader_and_value(name: str, type_name: str, value: Value, today: date) -> t
         raise _mismatch(name, type_name, literal, "a number without quotes")
     if type_name == "boolean":
         if isinstance(literal, bool):
-            return _strict(name, "true or false", _read_boolean), literal
+            truths = {"true": True, "false": False}
+            return _strict(name, "true or false", lambda text: truths.get(text.lower())), literal
         raise _mismatch(name, type_name, literal, "TRUE or FALSE")
     if type_name == "date":
         day = read_date(literal) if isinstance(literal, str) else literal if is_day else None
@@ -239,10 +240,6 @@ def _read_float(text: str) -> tuple[bool, float] | None:
 def _ordered(number: float) -> tuple[bool, float]:
     """Make a float comparable as in Spark: NaN equals itself and is larger than every other number."""
     return (True, 0.0) if math.isnan(number) else (False, number)
-
-
-def _read_boolean(text: str) -> bool | None:
-    return {"true": True, "false": False}.get(text.lower())
 
 
 __all__ = ["Predicate", "PredicateError", "PredicateTypeError", "parse_predicate"]

@@ -75,30 +75,27 @@ def _folders_above(key: str) -> Iterator[str]:
 
 
 _NOT_FILLED_IN = re.compile(r"~(?:/|$)|.*(?:\$[A-Za-z_]|%[A-Za-z_]+%)")
-_ODD_ADDRESSES: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), what, help)
-    for pattern, what, help in (
-        (r"[A-Z]:[\\/]|.*\\", "has a backslash or a drive of Windows", "write the path that Spark knows, with slashes"),
-        (
-            rf"(?:{'|'.join(sorted(SERVED_SCHEMES))}):/(?:[^/]|//)",
-            "does not have two slashes and then the bucket",
-            "write an address like `s3://bucket/orders`",
-        ),
-        (
-            r"https?://",
-            "is the web address of a store",
-            "write `s3://BUCKET/...`, `gs://BUCKET/...` or `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/...`",
-        ),
-        (r"gcs://", "has a scheme that Spark does not know", "write `gs://`"),
-        (r"abfss?://[^@]*$", "names no storage account", "write `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/...`"),
-        (rf".*/{LOG_FOLDER}/?$", "is the log of a table", "name the table's folder, which is the one above"),
-        (r".*/[^/]+\.parquet$", "is called like a data file", "name the table's folder"),
-        (
-            r".*/[A-Z0-9_]+=[^/]*/?$",
-            "is called like a partition of a table",
-            "name the table's folder; `optimize: {where: ...}` chooses partitions",
-        ),
-    )
+_ODD_ADDRESSES = (
+    (r"[A-Z]:[\\/]|.*\\", "has a backslash or a drive of Windows", "write the path that Spark knows, with slashes"),
+    (
+        rf"(?:{'|'.join(sorted(SERVED_SCHEMES))}):/(?:[^/]|//)",
+        "does not have two slashes and then the bucket",
+        "write an address like `s3://bucket/orders`",
+    ),
+    (
+        r"https?://",
+        "is the web address of a store",
+        "write `s3://BUCKET/...`, `gs://BUCKET/...` or `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/...`",
+    ),
+    (r"gcs://", "has a scheme that Spark does not know", "write `gs://`"),
+    (r"abfss?://[^@]*$", "names no storage account", "write `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/...`"),
+    (rf".*/{LOG_FOLDER}/?$", "is the log of a table", "name the table's folder, which is the one above"),
+    (r".*/[^/]+\.parquet$", "is called like a data file", "name the table's folder"),
+    (
+        r".*/[A-Z0-9_]+=[^/]*/?$",
+        "is called like a partition of a table",
+        "name the table's folder; `optimize: {where: ...}` chooses partitions",
+    ),
 )
 """A pattern of addresses that hardly lead to a table, what is odd about them, and what to write."""
 
@@ -125,7 +122,7 @@ def _odd_address(document: Document, path: Path, text: str) -> Iterator[Diagnost
         message = f"`{text[:60]}`: `~` and variables of a shell are not filled in here"
         yield document.error_at(path, "P395", message, "write the whole path; in maintainer.yml also `${env:NAME}`")
         return
-    odd = next(((what, help) for pattern, what, help in _ODD_ADDRESSES if pattern.match(text)), None)
+    odd = next(((what, help) for pattern, what, help in _ODD_ADDRESSES if re.match(pattern, text, re.IGNORECASE)), None)
     if odd is not None:
         yield document.warning_at(path, "P396", f"`{text[:60]}` {odd[0]}", odd[1])
     elif path[0] == "roots" and "*" in text:

@@ -151,11 +151,7 @@ def _reader_of(kind: Any) -> Callable[[Any], object]:  # noqa: ANN401
             return once(whole(data)) if all(data.get(key) not in (None, "") for key in needed) else None
 
         return read_part
-    return kind if kind is float or (isinstance(kind, type) and issubclass(kind, enum.Enum)) else _as_it_is
-
-
-def _as_it_is(value: object) -> object:
-    return value
+    return kind if kind is float or (isinstance(kind, type) and issubclass(kind, enum.Enum)) else lambda value: value
 
 
 def _seconds(value: str | int) -> int:

@@ -109,36 +109,29 @@ _VALUE_RULES = (
 """Rules about one scalar. The first that it breaks is reported: the others follow from it."""
 
 
-class _KnownGood:
-    """Remembers what the schema has nothing against: a fleet says the same few things thousands of times.
-
-    Keys of a file's top level are independent of one another in our schemas, but for those that must be there.
-    """
-
-    MAX_VALUES = 20_000
-    MAX_CHARACTERS = 2_000
-
-    def __init__(self) -> None:
-        self._good: set[tuple[str, str, str]] = set()
-
-    def holds(self, schema: str, key: str, value: object) -> bool:
-        """Tell whether this value of a key was seen before without any error."""
-        return key not in _ALWAYS_THERE and (schema, key, repr(value)) in self._good
-
-    def learn(self, schema: str, data: dict[str, Any], errors: list[Path]) -> None:
-        """Remember the keys of a map that are not in the path of any error."""
-        if () in errors or len(self._good) > self.MAX_VALUES:
-            return
-        wrong = {path[0] for path in errors}
-        for key, value in data.items():
-            if key not in wrong and key not in _ALWAYS_THERE and len(text := repr(value)) <= self.MAX_CHARACTERS:
-                self._good.add((schema, key, text))
-
-
+MAX_GOOD, MAX_GOOD_CHARACTERS = 20_000, 2_000
 _ALWAYS_THERE = ("version", "table", "tests")
 """Keys that a schema requires, or that are never said twice."""
 
-_KNOWN_GOOD = _KnownGood()
+_known_good: set[tuple[str, str, str]] = set()
+"""What the schema has nothing against: a fleet says the same few things thousands of times.
+
+Keys of a file's top level are independent of one another in our schemas, but for those that must be there.
+"""
+
+
+def _is_known_good(schema: str, key: str, value: object) -> bool:
+    """Tell whether this value of a key was seen before without any error."""
+    return key not in _ALWAYS_THERE and (schema, key, repr(value)) in _known_good
+
+
+def _learn_good(schema: str, data: dict[str, Any], errors: list[Path]) -> None:
+    """Remember the keys of a map that are not in the path of any error."""
+    if () in errors or len(_known_good) > MAX_GOOD:
+        return
+    kept_out = {*_ALWAYS_THERE, *(path[0] for path in errors)}
+    texts = ((key, repr(value)) for key, value in data.items() if key not in kept_out)
+    _known_good.update((schema, key, text) for key, text in texts if len(text) <= MAX_GOOD_CHARACTERS)
 
 
 class _SchemaCheck:
@@ -174,10 +167,10 @@ class _SchemaCheck:
     def _errors(self, data: dict[str, Any]) -> Iterator[tuple[Path, ValidationError]]:
         """Yield jsonschema's errors, of each scalar the first."""
         schema = _SCHEMAS.get(self._kind, POLICY_SCHEMA)
-        unknown = {key: value for key, value in data.items() if not _KNOWN_GOOD.holds(schema, key, value)}
+        unknown = {key: value for key, value in data.items() if not _is_known_good(schema, key, value)}
         first: dict[Path, ValidationError] = {}
         errors = list(schema_validator(schema).iter_errors(unknown))
-        _KNOWN_GOOD.learn(schema, unknown, [tuple(error.absolute_path) for error in errors])
+        _learn_good(schema, unknown, [tuple(error.absolute_path) for error in errors])
         for error in errors:
             path = tuple(error.absolute_path)
             if "propertyNames" in error.absolute_schema_path or error.validator not in _VALUE_RULES:

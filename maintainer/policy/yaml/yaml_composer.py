@@ -146,11 +146,8 @@ class Composer:
             if len(lines) == 1 and not start.flow_style:
                 # A block map is shown by its first key.
                 self._end(mark, event)
-            value = self._value(value_event, (*path, key))
-            if value is _LEFT_OUT:
-                self._unreadable.add((*path, key))
-                del self._marks[before:]
-            else:
+            value = self._inner(value_event, (*path, key), before)
+            if value is not _LEFT_OUT:
                 # Keys come from a small vocabulary: each is held once, however many files there are.
                 node[sys.intern(key)] = value
         if start.flow_style:
@@ -161,16 +158,20 @@ class Composer:
         node: list[object] = []
         mark = len(self._marks) - 4
         while not isinstance(event := self._next(), SequenceEndEvent):
-            before = len(self._marks)
-            value = self._value(event, (*path, len(node)))
-            if value is _LEFT_OUT:
-                self._unreadable.add((*path, len(node)))
-                del self._marks[before:]
-            else:
+            value = self._inner(event, (*path, len(node)), len(self._marks))
+            if value is not _LEFT_OUT:
                 node.append(value)
         if start.flow_style:
             self._end(mark, event)
         return node
+
+    def _inner(self, event: Any, path: Path, first_mark: int) -> object:  # noqa: ANN401
+        """Compose a value within a map or a list; of one that is refused only the path is kept."""
+        value = self._value(event, path)
+        if value is _LEFT_OUT:
+            self._unreadable.add(path)
+            del self._marks[first_mark:]
+        return value
 
     def _key(self, event: Any, lines: dict[str, int], *, in_brackets: bool) -> str | None:  # noqa: ANN401
         """Check a key and mark its place; None where it is refused, and its value is to be skipped."""

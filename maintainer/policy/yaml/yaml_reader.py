@@ -27,58 +27,55 @@ from maintainer.policy.yaml.yaml_document import FORBIDDEN, Document, odd_space,
 _QUOTE_HELP = "put text with special characters in quotes"
 
 # (pattern over context and problem, code, message, help); first match wins. `{0}` is the pattern's first group.
-_TRANSLATIONS: tuple[tuple[re.Pattern[str], str, str, str], ...] = tuple(
-    (re.compile(pattern), code, message, help)
-    for pattern, code, message, help in (
-        (r"found character '`' that cannot start", "Y120", "text cannot begin with a backtick unless it is quoted", ""),
-        (r"found character '(.+)' that cannot start", "Y120", "text cannot begin with `{0}` unless it is quoted", ""),
-        (r"while scanning an (?:alias|anchor)", "Y120", "text cannot begin with `*` or `&` unless it is quoted", ""),
-        (r"while scanning a tag|tag handle", "Y120", "text cannot begin with `!` unless it is quoted", ""),
-        (
-            r"mapping values are not allowed",
-            "Y121",
-            "a second `: ` in a value",
-            "put the value in quotes if it contains `: `; otherwise check the indentation of this line",
-        ),
-        (
-            r"while scanning a quoted scalar; found unexpected (?:end of stream|document separator)",
-            "Y107",
-            "a quote that is never closed",
-            "add the closing quote",
-        ),
-        (
-            r"found unknown escape character|expected escape sequence|while scanning a double-quoted",
-            "Y107",
-            "an unknown escape in double quotes",
-            "use single quotes, in which `\\` is an ordinary character",
-        ),
-        (
-            r"while parsing a flow (?:sequence|mapping)",
-            "Y107",
-            "a bracket that is not closed, or a missing comma",
-            "separate items with `,` and close with `]` or `}`",
-        ),
-        (r"while scanning a block scalar", "Y107", "a block text (`|` or `>`) that is not well formed", _QUOTE_HELP),
-        (
-            r"expected '<document start>'",
-            "Y111",
-            "text behind the end of the document",
-            "one policy per file; remove `...`, or quote text that begins in column 1",
-        ),
-        (
-            r"could not find expected ':'",
-            "Y107",
-            "a line that is neither `key: value` nor a list item",
-            "write `key: value`, or put text over several lines in quotes",
-        ),
-        (
-            r"expected <block end>|did not find expected key|unindent|indent",
-            "Y107",
-            "this line does not fit the indentation above it",
-            "keys of one map start in one column; items of one list as well",
-        ),
-        (r"did not find expected|expected the node content", "Y107", "a value is missing here", _QUOTE_HELP),
-    )
+_TRANSLATIONS = (
+    (r"found character '`' that cannot start", "Y120", "text cannot begin with a backtick unless it is quoted", ""),
+    (r"found character '(.+)' that cannot start", "Y120", "text cannot begin with `{0}` unless it is quoted", ""),
+    (r"while scanning an (?:alias|anchor)", "Y120", "text cannot begin with `*` or `&` unless it is quoted", ""),
+    (r"while scanning a tag|tag handle", "Y120", "text cannot begin with `!` unless it is quoted", ""),
+    (
+        r"mapping values are not allowed",
+        "Y121",
+        "a second `: ` in a value",
+        "put the value in quotes if it contains `: `; otherwise check the indentation of this line",
+    ),
+    (
+        r"while scanning a quoted scalar; found unexpected (?:end of stream|document separator)",
+        "Y107",
+        "a quote that is never closed",
+        "add the closing quote",
+    ),
+    (
+        r"found unknown escape character|expected escape sequence|while scanning a double-quoted",
+        "Y107",
+        "an unknown escape in double quotes",
+        "use single quotes, in which `\\` is an ordinary character",
+    ),
+    (
+        r"while parsing a flow (?:sequence|mapping)",
+        "Y107",
+        "a bracket that is not closed, or a missing comma",
+        "separate items with `,` and close with `]` or `}`",
+    ),
+    (r"while scanning a block scalar", "Y107", "a block text (`|` or `>`) that is not well formed", _QUOTE_HELP),
+    (
+        r"expected '<document start>'",
+        "Y111",
+        "text behind the end of the document",
+        "one policy per file; remove `...`, or quote text that begins in column 1",
+    ),
+    (
+        r"could not find expected ':'",
+        "Y107",
+        "a line that is neither `key: value` nor a list item",
+        "write `key: value`, or put text over several lines in quotes",
+    ),
+    (
+        r"expected <block end>|did not find expected key|unindent|indent",
+        "Y107",
+        "this line does not fit the indentation above it",
+        "keys of one map start in one column; items of one list as well",
+    ),
+    (r"did not find expected|expected the node content", "Y107", "a value is missing here", _QUOTE_HELP),
 )
 
 _AT_CONTEXT = re.compile(
@@ -109,7 +106,7 @@ def syntax_diagnostic(error: yaml.YAMLError, text: str, file: str) -> Diagnostic
     if (space := odd_space(text.split("\n")[span.line - 1])) is not None:
         return Diagnostic(space.code, Severity.ERROR, space.message, file, span, space.help)
     for pattern, code, message, help in _TRANSLATIONS:
-        if match := pattern.search(whole):
+        if match := re.search(pattern, whole):
             shown = message.format(*(group or "" for group in match.groups()))
             if "indentation" in shown:
                 shown = _STRAY.get(text.split("\n")[span.line - 1][span.column - 1 : span.column], shown)

@@ -97,7 +97,7 @@ def _run(arguments: list[str], environment: dict[str, str]) -> dict[str, Any]:
     from maintainer.cli.main import run
     from maintainer.journal.store import state_access
 
-    state_access._STATES.reached.clear()
+    state_access._states.clear()
     before = dict(os.environ)
     os.environ.update(environment)
     out, err = io.StringIO(), io.StringIO()
