@@ -302,8 +302,7 @@ class EventLog:
         """
         self._path = path
         self._lock = threading.Lock()
-        self._failed = False
-        self._reason = "the record is closed"
+        self._failure: str | None = None
         with recording(path, code="E650"):
             self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, PRIVATE_FILE)
             if shows_life:
@@ -326,10 +325,10 @@ class EventLog:
         """
         line = encode(event)
         with self._lock:
-            if self._failed:
+            if self._failure is not None:
                 raise FolderUnwritable(
                     "the run folder can no longer be written", code="E651", where=str(self._path),
-                    found=f"an earlier record was not written: {self._reason}",
+                    found=f"an earlier record was not written: {self._failure}",
                     help="make the folder writable and give it space, then run apply again",
                 )  # fmt: skip
             try:
@@ -340,13 +339,13 @@ class EventLog:
                 if durable:
                     os.fsync(self._handle)
             except OSError as error:
-                self._failed, self._reason = True, error.strerror or str(error)
+                self._failure = error.strerror or str(error)
                 raise FolderUnwritable.at(self._path, error, code="E651") from error
 
     @property
     def failed(self) -> bool:
         """Whether a write failed: nothing may be committed any more."""
-        return self._failed
+        return self._failure is not None
 
     def close(self) -> None:
         """Close and unlock. Safe to call twice."""
@@ -354,4 +353,4 @@ class EventLog:
             if self._handle >= 0:
                 os.close(self._handle)
                 self._handle = -1
-                self._failed = True
+                self._failure = self._failure or "the record is closed"

@@ -9,7 +9,7 @@ a table failed, lost to another writer, or was left to its writers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from maintainer.engine.protocols import TablePlaces, is_one_place
 from maintainer.model.plan.steps import REWRITE_KINDS, StepKind
@@ -251,19 +251,19 @@ class Streak:
     def after(self, event: TableFinished) -> Streak:
         """Return the streak after another end of the table."""
         at_ms, status = event.at_ms, event.outcome.status
-        lost, last = self.lost, self.last_lost_at_ms
-        hot, hot_since = self.hot, self.hot_since_ms
+        streak = replace(self, last_at_ms=at_ms)
         if event.lost:
-            lost, last = lost + 1, at_ms
+            streak = replace(streak, lost=self.lost + 1, last_lost_at_ms=at_ms)
         elif event.rewritten:
-            lost, last = 0, None
+            streak = replace(streak, lost=0, last_lost_at_ms=None)
         if event.rewritten or status is TableStatus.UP_TO_DATE:
-            hot, hot_since = 0, None
+            streak = replace(streak, hot=0, hot_since_ms=None)
         elif event.hot:
-            hot, hot_since = hot + 1, at_ms if hot_since is None else hot_since
-        failed, failing_since = self.failed, self.failing_since_ms
+            since_ms = at_ms if self.hot_since_ms is None else self.hot_since_ms
+            streak = replace(streak, hot=self.hot + 1, hot_since_ms=since_ms)
         if status in (TableStatus.FAILED, TableStatus.VERIFY_FAILED):
-            failed, failing_since = failed + 1, at_ms if failing_since is None else failing_since
+            since_ms = at_ms if self.failing_since_ms is None else self.failing_since_ms
+            streak = replace(streak, failed=self.failed + 1, failing_since_ms=since_ms)
         elif status in (TableStatus.DONE, TableStatus.UP_TO_DATE):
-            failed, failing_since = 0, None
-        return Streak(lost, last, failed, failing_since, hot, hot_since, at_ms)
+            streak = replace(streak, failed=0, failing_since_ms=None)
+        return streak

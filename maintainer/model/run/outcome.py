@@ -189,6 +189,11 @@ class TableOutcome:
         return self.policy_file == BUILT_IN_POLICY
 
     @property
+    def first_problem(self) -> Problem | None:
+        """What is wrong with the table, else with its first step that failed."""
+        return self.problem or next((step.error for step in self.steps if step.error is not None), None)
+
+    @property
     def changed(self) -> bool:
         """Whether a step changed the table, however it ended."""
         return any(step.changed_table for step in self.steps)

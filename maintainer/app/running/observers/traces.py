@@ -230,8 +230,7 @@ def _problem_of(step: StepOutcome) -> tuple[str, str] | None:
 
 
 def _table_problem(table: TableOutcome) -> tuple[str, str] | None:
-    problem = table.problem or next((step.error for step in table.steps if step.error is not None), None)
-    return _said(problem, table.status) if table.status in _FAILED_TABLES else None
+    return _said(table.first_problem, table.status) if table.status in _FAILED_TABLES else None
 
 
 def _said(problem: Problem | None, status: StepStatus | TableStatus) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from maintainer.app.running.observers.event_thread import NotDelivered
 from maintainer.errors import ExitCode
-from maintainer.model.plan.plan import Problem, is_place
+from maintainer.model.plan.plan import is_place
 from maintainer.model.product_version import __version__
 from maintainer.model.run.exit_codes import exit_code, exit_reason
 from maintainer.model.run.outcome import TableOutcome, TableStatus
@@ -113,7 +113,7 @@ def _document(
 
 
 def _table(table: TableOutcome) -> dict[str, Any]:
-    problem = _problem(table)
+    problem = table.first_problem
     return {
         "table": printable(table.ref.identifier),
         "owner": table.owner,
@@ -125,18 +125,13 @@ def _table(table: TableOutcome) -> dict[str, Any]:
     }
 
 
-def _problem(table: TableOutcome) -> Problem | None:
-    return table.problem or next((step.error for step in table.steps if step.error is not None), None)
-
-
 def _sentence(table: TableOutcome, *, escape: bool = True) -> str:
     """Say why a table did not end well: its problem, or that of its first step that failed."""
-    problem = _problem(table)
+    problem = table.first_problem
+    said = [message(step) for step in table.steps if message(step)]
+    text = said[-1] if said else TABLE_ENDS[table.status].text
     if problem is not None:
         text = f"{problem.code}: {problem.what}"
-    else:
-        said = [message(step) for step in table.steps if message(step)]
-        text = said[-1] if said else TABLE_ENDS[table.status].text
     text = " ".join(text.split())
     text = text if len(text) <= MAX_SENTENCE else f"{text[: MAX_SENTENCE - 1]}…"
     return _shown(text) if escape else printable(text)
