@@ -25,7 +25,14 @@ from maintainer.delta.proof.second_engine.column_values import CannotCompareErro
 from maintainer.delta.proof.statistics_figures import StatisticsColumn
 from maintainer.delta.proof.statistics_verdict import Strictness, judge
 from maintainer.delta.rewrite.bin_work import BinWork, LaneUnfit, Workplace, WrittenBin
-from maintainer.delta.rewrite.local.arrow_rows import SourceFile, file_schema, leaves_of, read_rows
+from maintainer.delta.rewrite.local.arrow_rows import (
+    SPARK_VERSION,
+    SourceFile,
+    file_schema,
+    is_of_old_calendar,
+    leaves_of,
+    read_rows,
+)
 from maintainer.delta.rewrite.local.local_statistics import ColumnFigures, FileStatistics
 from maintainer.delta.storage.failures.engine_failures import as_write_error, message_of
 from maintainer.delta.storage.local_files import LocalFiles
@@ -41,8 +48,6 @@ if TYPE_CHECKING:
 MIN_ROW_GROUP_BYTES = 8 << 20
 """Mean compressed size from which row groups are worth keeping: with smaller ones the new file would read slower."""
 
-OLD_CALENDARS = ("org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96")
-SPARK_VERSION = "org.apache.spark.version"
 READ_BY_KEYS = (SPARK_VERSION, "org.apache.spark.timeZone", "ARROW:schema")
 """Key-value metadata that readers act upon. The new file has it once, so it must be the same in all sources."""
 
@@ -146,7 +151,7 @@ def why_not_copied(footers: Sequence[Footer], table_schema: pa.Schema) -> str | 
     for footer in footers:
         if footer.schema != first.schema:
             return "its files have different schemas"
-        if any(key in footer.metadata for key in OLD_CALENDARS) or footer.metadata.get(SPARK_VERSION, "3")[0] == "2":
+        if is_of_old_calendar(footer.metadata, has_int96=" int96 " in footer.schema):
             return "a file has dates of the old calendar"
         if any(footer.metadata.get(key) != first.metadata.get(key) for key in READ_BY_KEYS):
             return "its files tell readers different things in their metadata"

@@ -196,6 +196,28 @@ def test_constraints_generated_identity_and_nested_types(
     )
 
 
+@pytest.mark.every_run
+def test_dates_of_the_old_calendar_are_rewritten_and_proven_as_spark_reads_them(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path
+) -> None:
+    """A writer with the rebase mode LEGACY, as of tables that Hive reads; DuckDB sees such days shifted."""
+    path, other = lake / "legacy", spark.newSession()
+    for setting in ("datetimeRebaseModeInWrite", "int96RebaseModeInWrite"):
+        other.conf.set(f"spark.sql.parquet.{setting}", "LEGACY")
+    for form in ("TIMESTAMP_MICROS", "INT96"):
+        other.conf.set("spark.sql.parquet.outputTimestampType", form)
+        frame = other.sql("SELECT id, DATE'1500-01-01' d, TIMESTAMP'1001-02-03 04:05:06' t FROM range(0, 9, 1, 1)")
+        frame.write.format("delta").mode("append").save(str(path))
+    rows = spark_rows(spark, path)
+    facts = engine.reader.facts(TableRef(str(path)))
+    step, batch = compaction(facts)
+    receipt = engine.writer.rewrite(facts, step, batch, stamp(), no_intent)
+    assert (receipt.num_files_removed, receipt.num_files_added) == (2, 1)
+    assert receipt.proof is not None
+    assert receipt.proof.holds
+    assert spark_rows(spark, path) == rows
+
+
 @pytest.mark.parametrize("with_stats", [True, False])
 def test_a_batch_whose_rows_are_all_deleted_is_committed(
     spark: SparkSession, engine: DeltaTableEngine, lake: Path, with_stats: bool

@@ -67,6 +67,7 @@ def measure_by_duckdb(
         CannotCompareError: DuckDB does not read these files, or not exactly; somebody else must.
     """
     with _connected([*(file.path for file in sources), *(file.path for file in written)]) as connection:
+        _check_calendar(connection, columns, [file.path for file in (*sources, *written)])
         judged = statistics if any(source.stats for source in sources) else ()
         whole = [source for source in sources if not source.deleted_rows]
         read, figures_read = _of_each(connection, columns, judged, whole) if whole else (Fingerprint(0, (0, 0)), {})
@@ -137,6 +138,29 @@ def _connected(paths: Sequence[str]) -> Iterator[duckdb.DuckDBPyConnection]:
     except duckdb.Error as error:  # one that failed may answer nothing any more
         raise CannotCompareError(f"DuckDB: {' '.join(str(error).split())[:300]}") from error
     _idle.append(connection)
+
+
+def _check_calendar(
+    connection: duckdb.DuckDBPyConnection, columns: Sequence[ComparedColumn], paths: Sequence[str]
+) -> None:
+    """Refuse files of whose dates and time stamps Spark shifts the oldest, by what it wrote into their footers.
+
+    Raises:
+        CannotCompareError: There is such a file. DuckDB reads what is stored, which for readers are other days.
+    """
+    types = " ".join(column.duckdb_type for column in columns)
+    has_times = "TIME ZONE" in types
+    if not paths or not (has_times or "DATE" in types):
+        return
+    # Before 3.0 Spark wrote no mark, and before 3.1 none for INT96.
+    found = connection.execute(
+        "SELECT any_value(file_name) FROM parquet_kv_metadata(?) WHERE decode(key) IN "
+        "('org.apache.spark.legacyDateTime', 'org.apache.spark.legacyINT96') "
+        "OR decode(key) = 'org.apache.spark.version' AND decode(value) < ?",
+        [list(paths), "3.1.0" if has_times else "3.0.0"],
+    ).fetchone()
+    if found is not None and found[0] is not None:
+        raise CannotCompareError(f"{found[0]} has dates of the old calendar")
 
 
 def _stored_columns(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> dict[str, str]:

@@ -117,9 +117,9 @@ def _primitive(kind: str) -> pa.DataType:
 
 ROWS_AT_ONCE = 64 * 1024
 
-_OLD_CALENDARS = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+_OLD_CALENDARS = ("org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96")
 """Spark's marks of a file whose oldest dates are in the Julian calendar."""
-_SPARK_VERSION = b"org.apache.spark.version"
+SPARK_VERSION = "org.apache.spark.version"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,12 +208,25 @@ def _without(batch: pa.RecordBatch, deleted_rows: Sequence[int], first: int) -> 
     return batch.filter(mask.cast(pa.bool_()))
 
 
+def is_of_old_calendar(metadata: Mapping[str, str], *, has_int96: bool) -> bool:
+    """Return whether Spark shifts old dates of a file: marked so, or of a version that wrote no marks.
+
+    Versions are compared as texts, as Spark does. INT96 got its mark in 3.1, a release after all others.
+    """
+    version = metadata.get(SPARK_VERSION)
+    is_unmarked = version is not None and version < ("3.1.0" if has_int96 else "3.0.0")
+    return is_unmarked or any(key in metadata for key in _OLD_CALENDARS)
+
+
 def _check_calendar(file: pq.ParquetFile) -> None:
-    """Leave files to Spark whose dates are in the Julian calendar: written by Spark 2, or marked so."""
-    metadata = file.metadata.metadata or {}
-    version = metadata.get(_SPARK_VERSION)
-    if any(key in metadata for key in _OLD_CALENDARS) or (version is not None and version.startswith(b"2.")):
+    stored = (file.schema.column(number).physical_type for number in range(len(file.schema)))
+    metadata = {key.decode(errors="replace"): value.decode(errors="replace") for key, value in _key_values(file)}
+    if is_of_old_calendar(metadata, has_int96="INT96" in stored):
         raise LaneUnfit("a file has dates of the old calendar")
+
+
+def _key_values(file: pq.ParquetFile) -> Iterable[tuple[bytes, bytes]]:
+    return (file.metadata.metadata or {}).items()
 
 
 def _places(stored: pa.Schema, schema: pa.Schema, *, by_id: bool) -> list[int | None]:

@@ -55,6 +55,51 @@ def test_a_file_that_was_changed_in_place_is_read_anew(tmp_path: Path) -> None:
     assert after != before
 
 
+OLD_CALENDAR = {"org.apache.spark.legacyDateTime": ""}
+
+
+@pytest.mark.parametrize(
+    ("kind", "metadata", "is_compared"),
+    [
+        ("date", OLD_CALENDAR, False),
+        ("timestamp", OLD_CALENDAR, False),
+        ("timestamp", {"org.apache.spark.legacyINT96": ""}, False),
+        ({"type": "array", "elementType": "date", "containsNull": True}, OLD_CALENDAR, False),
+        ("date", {"org.apache.spark.version": "2.4.8"}, False),
+        ("date", {"org.apache.spark.version": "3.0.3"}, True),
+        ("timestamp", {"org.apache.spark.version": "3.0.3"}, False),
+        ("timestamp", {"org.apache.spark.version": "4.1.4"}, True),
+        ("timestamp", {}, True),
+        ("timestamp_ntz", OLD_CALENDAR, True),
+        ("long", OLD_CALENDAR, True),
+    ],
+)
+@pytest.mark.parametrize("is_source", [True, False])
+def test_dates_of_the_old_calendar_are_not_compared(
+    tmp_path: Path, kind: Any, metadata: dict[str, str], is_compared: bool, is_source: bool
+) -> None:
+    """Readers shift them, and DuckDB does not: what Spark reads and writes again would count as other rows."""
+    day = date(1001, 1, 1)
+    values = {
+        "date": pa.array([day]),
+        "timestamp": pa.array([day]).cast(pa.timestamp("us")).cast(pa.timestamp("us", tz="UTC")),
+        "timestamp_ntz": pa.array([day]).cast(pa.timestamp("us")),
+        "long": pa.array([1]),
+    }
+    column = values[kind] if isinstance(kind, str) else pa.array([[day]])
+    new, old = ComparedFile(str(tmp_path / "new.parquet")), ComparedFile(str(tmp_path / "old.parquet"))
+    pq.write_table(pa.table({"x": column}), new.path)
+    pq.write_table(pa.table({"x": column}).replace_schema_metadata(metadata), old.path)
+    field = {"name": "x", "type": kind, "nullable": True, "metadata": {}}
+    columns = compared_columns({"type": "struct", "fields": [field]}, ())
+    sources, written = ([new, old], [new]) if is_source else ([new], [new, old])
+    if is_compared:
+        assert measure_by_duckdb(columns, (), sources, written).read.rows == len(sources)
+    else:
+        with pytest.raises(CannotCompareError, match="old calendar"):
+            measure_by_duckdb(columns, (), sources, written)
+
+
 def test_a_file_that_is_not_there_or_not_whole_is_not_counted(tmp_path: Path) -> None:
     whole = parquet_file(tmp_path / "whole.parquet", 7)
     torn = tmp_path / "torn.parquet"

@@ -6,6 +6,7 @@ import json
 import os
 import struct
 from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from maintainer.delta.proof.second_engine.duckdb_rows import ComparedFile, measu
 from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.proof.statistics_verdict import Strictness, judge
 from maintainer.delta.rewrite.bin_work import LaneUnfit
+from maintainer.delta.rewrite.copy_lane import MIN_ROW_GROUP_BYTES, read_footer, why_not_copied
 from maintainer.delta.rewrite.local.arrow_rows import SourceFile, file_schema, read_rows
 from maintainer.delta.rewrite.local.local_lane import LocalTarget, write_local
 from tests.support.tables.zoo_rows import ARRAY, SCHEMA, field, table_of, zoo_rows
@@ -157,6 +159,31 @@ def test_what_spark_might_read_otherwise_is_left_to_spark(tmp_path: Path, stored
     with pytest.raises(LaneUnfit, match=reason):
         rewrite([str(tmp_path / "old.parquet")], target)
     assert sorted(os.listdir(tmp_path)) == ["old.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("version", "is_old"), [("3.0.3", True), ("3.1.0", False), ("3.10.0", False), ("4.1.4", False)]
+)
+def test_int96_of_spark_before_3_1_is_of_the_old_calendar(tmp_path: Path, version: str, is_old: bool) -> None:
+    """Spark 3.0 had no mark for it: time stamps as INT96 were always of the hybrid calendar, and readers shift them."""
+    schema = {"type": "struct", "fields": [field("t", "timestamp")]}
+    moment = datetime(1001, 1, 1, tzinfo=timezone.utc)
+    table = pa.table({"t": pa.array([moment], pa.timestamp("us", tz="UTC"))})
+    plain, int96 = str(tmp_path / "plain.parquet"), str(tmp_path / "int96.parquet")
+    for path in (plain, int96):
+        options: dict[str, Any] = {"store_schema": False, "use_deprecated_int96_timestamps": path == int96}
+        with pq.ParquetWriter(path, table.schema, **options) as writer:
+            writer.write_table(table)
+            writer.add_key_value_metadata({"org.apache.spark.version": version})
+    footer = replace(read_footer(int96), row_group_bytes=(MIN_ROW_GROUP_BYTES,))
+    assert (why_not_copied([footer], file_schema(schema, ())) == "a file has dates of the old calendar") is is_old
+    assert rewrite([plain], target_in(tmp_path, schema)) is not None
+    other = target_in(tmp_path, schema, path=str(tmp_path / "other.parquet"))
+    if is_old:
+        with pytest.raises(LaneUnfit, match="old calendar"):
+            rewrite([int96], other)
+    else:
+        assert rewrite([int96], other) is not None
 
 
 def test_nothing_is_left_of_a_failure_and_nothing_is_overwritten(tmp_path: Path) -> None:
