@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from maintainer.app.project_folders import Project
@@ -104,12 +105,9 @@ class PolicyPlaces:
 
     def _ask_for_all(self, reader: TableReader) -> None:
         for name, policy in self._policies.items():
-            if name in self._asked:
-                continue
-            try:
-                self._keep(name, reader.location_of(policy.table))
-            except MaintainerError:
-                continue  # it reaches no table now; whoever selects it is told
+            if name not in self._asked:
+                with suppress(MaintainerError):  # it reaches no table now; whoever selects it is told
+                    self._keep(name, reader.location_of(policy.table))
 
     def _keep(self, name: str, location: str) -> None:
         place = self._places.place_at(location)

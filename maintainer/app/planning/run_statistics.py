@@ -148,18 +148,13 @@ def learn(runs: Iterable[Lessons], plan: Plan) -> Learned:
             if lesson.waits and key not in settled:
                 waiting_since_ms[key] = run.created_at_ms
         settled.update(key for key, lesson in known if not lesson.waits)
-    learned = Learned()
-    for ref, recorded in recorded_tables(plan).items():
-        key = index.key_of(recorded)
-        if key in yielded:
-            learned.yielded[ref.identifier] = yielded[key]
-        if key in waiting_since_ms:
-            learned.waiting_since_ms[ref.identifier] = waiting_since_ms[key]
-    learned.misses = misses_of(timed)
-    learned.num_commits = sum(timing.num_commits for run in timed for timing in run.values())
-    for kind, timing in added_up(timed).items():
-        if timing.seconds > 0:
-            pace = pace_of(timing)
-            learned.bytes_per_second[kind] = pace.bytes_per_second
-            learned.commit_seconds[kind] = pace.commit_seconds
-    return learned
+    keys = {ref.identifier: index.key_of(recorded) for ref, recorded in recorded_tables(plan).items()}
+    paces = {kind: pace_of(timing) for kind, timing in added_up(timed).items() if timing.seconds > 0}
+    return Learned(
+        bytes_per_second={kind: pace.bytes_per_second for kind, pace in paces.items()},
+        yielded={name: yielded[key] for name, key in keys.items() if key in yielded},
+        waiting_since_ms={name: waiting_since_ms[key] for name, key in keys.items() if key in waiting_since_ms},
+        commit_seconds={kind: pace.commit_seconds for kind, pace in paces.items()},
+        num_commits=sum(timing.num_commits for run in timed for timing in run.values()),
+        misses=misses_of(timed),
+    )

@@ -238,11 +238,8 @@ class _Verifying:
             raise Refused(what, code="A412", where=facts.ref.identifier, help=help)
         self.journal.accept(facts, record, reason=reason, by=getpass.getuser())
         listed = ", ".join(map(str, record.unproven_versions))
-        notes = []
-        if record.quarantined:
-            notes.append(f"the quarantine is lifted ({record.quarantined})")
-        if listed:
-            notes.append(f"version {listed} counts as proven")
+        notes = [f"the quarantine is lifted ({record.quarantined})"] if record.quarantined else []
+        notes += [f"version {listed} counts as proven"] if listed else []
         return replace(answer, quarantined=None, note=ACCEPTED + "; ".join(notes))
 
 

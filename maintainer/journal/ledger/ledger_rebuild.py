@@ -206,10 +206,10 @@ def _amounts(commits: Sequence[TableCommit]) -> tuple[Amounts, StepStatus]:
     only where every file went, and nothing is known where the second is missing.
     """
     status = end_in_log(commits[-1])
-    start = next((commit for commit in commits if commit.operation == "VACUUM START"), None)
+    by_operation = {commit.operation: commit for commit in reversed(commits)}
+    start, end = by_operation.get("VACUUM START"), by_operation.get("VACUUM END")
     if start is None:
         return Amounts.of(commits), status
-    end = next((commit for commit in commits if commit.operation == "VACUUM END"), None)
     if end is None:
         return Amounts(), status
     whole = end.num_files_removed == start.num_files_removed

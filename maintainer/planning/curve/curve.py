@@ -16,7 +16,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from operator import itemgetter
 from typing import Any, TypeAlias
 
@@ -146,10 +146,8 @@ def bit_order(bits: Sequence[int]) -> tuple[tuple[int, int], ...]:
     Columns take turns, each with its own highest bit first; one whose bits are used up is passed over, so that a
     column of few distinct values costs the others nothing.
     """
-    order: list[tuple[int, int]] = []
-    for turn in range(max(bits, default=0)):
-        order += [(column, count - 1 - turn) for column, count in enumerate(bits) if turn < count]
-    return tuple(order)
+    turns = range(max(bits, default=0))
+    return tuple((column, count - 1 - turn) for turn in turns for column, count in enumerate(bits) if turn < count)
 
 
 def cube_of(low: Sequence[int], high: Sequence[int], bits: Sequence[int]) -> str:
@@ -212,9 +210,7 @@ def cut_curve(counts: Sequence[tuple[int, int]], *, num_bits: int, max_rows: int
     if max_rows <= 0:
         raise ValueError(f"a piece holds at least one row, not {max_rows}")
     starts: list[int] = []
-    totals = [0]
-    for _, rows in counts:
-        totals.append(totals[-1] + rows)
+    totals = list(accumulate((rows for _, rows in counts), initial=0))
     # (first and last position in counts, first address, free bits); a stack, for the depth may be 62.
     stack = [(0, len(counts), 0, num_bits)]
     while stack:

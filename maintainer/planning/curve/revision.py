@@ -201,10 +201,8 @@ def _texts(value: object) -> list[object]:
 def revisions_in(properties: Iterable[tuple[str, str]]) -> dict[int, Revision]:
     """Return all revisions that the properties hold and that can be read, by number, in ascending order."""
     readable = (read_revision(name, text) for name, text in properties if name.startswith(PROPERTY_PREFIX))
-    return {
-        revision.id: revision
-        for revision in sorted((revision for revision in readable if revision), key=lambda revision: revision.id)
-    }
+    revisions = sorted((revision for revision in readable if revision), key=lambda revision: revision.id)
+    return {revision.id: revision for revision in revisions}
 
 
 def next_id(properties: Iterable[tuple[str, str]]) -> int:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 from maintainer.errors import Refused
 from maintainer.model.closed_types import assert_never
@@ -113,14 +114,10 @@ def recheck(
     reasons = (*policy_reasons, *_differences(plan, plan.observed, facts, exact))
     if reasons:
         return StaleReasons(plan.ref, reasons)
-    steps: list[Step] = []
-    left_alone = list(plan.left_alone)
-    for step in plan.steps:
-        reduced, dropped = reduce_step(step, facts)
-        if reduced is not None:
-            steps.append(reduced)
-        left_alone += dropped
-    return replace(plan, steps=tuple(steps), left_alone=tuple(left_alone))
+    reduced = [reduce_step(step, facts) for step in plan.steps]
+    steps = tuple(step for step, _ in reduced if step is not None)
+    dropped = (left for _, of_step in reduced for left in of_step)
+    return replace(plan, steps=steps, left_alone=(*plan.left_alone, *dropped))
 
 
 def _differences(plan: TablePlan, observed: Observed, facts: TableFacts, exact: bool) -> Iterator[str]:
@@ -279,19 +276,11 @@ def reduce_step(step: Step, facts: TableFacts) -> tuple[Step | None, list[LeftAl
 
 
 def _reduce_properties(step: SetPropertiesStep, facts: TableFacts) -> SetPropertiesStep | None:
-    differences = [
-        (before, after, reason)
-        for before, after, reason in zip(step.before, step.after, step.reasons, strict=True)
-        if not same_value(after[0], property_of(facts, after[0]), after[1])
-    ]
-    if not differences:
+    differs = [not same_value(name, property_of(facts, name), value) for name, value in step.after]
+    if not any(differs):
         return None
-    return replace(
-        step,
-        before=tuple(before for before, _, _ in differences),
-        after=tuple(after for _, after, _ in differences),
-        reasons=tuple(reason for _, _, reason in differences),
-    )
+    before, after = tuple(compress(step.before, differs)), tuple(compress(step.after, differs))
+    return replace(step, before=before, after=after, reasons=tuple(compress(step.reasons, differs)))
 
 
 def _live_batches(batches: tuple[Batch, ...], facts: TableFacts) -> tuple[tuple[Batch, ...], list[LeftAlone]]:

@@ -17,6 +17,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,12 +64,10 @@ def read_schema(facts: TableFacts) -> list[dict[str, Any]]:
     Raises:
         TableError: T403, the log's schema string cannot be read.
     """
-    try:
+    with suppress(ValueError, KeyError, TypeError):
         fields = json.loads(facts.schema_json)["fields"]
         if all(isinstance(field["name"], str) and "type" in field for field in fields):
             return list(fields)
-    except (ValueError, KeyError, TypeError):
-        pass
     raise LogUnreadable(
         "the schema in the table's log cannot be read",
         where=at_version(facts),

@@ -215,10 +215,8 @@ def loop_columns(step: ZOrderStep, facts: TableFacts) -> tuple[str, ...]:
     """Return the columns whose ranges the next turn is chosen by: those of the revision that is worked on."""
     if step.settings is None:
         return step.columns
-    fitting = (
-        revision for revision in revisions_in(facts.properties).values() if revision.tag == step.settings.optimized
-    )
-    return next((revision.names() for revision in fitting), step.columns)
+    by_tag = {revision.tag: revision.names() for revision in revisions_in(facts.properties).values()}
+    return by_tag.get(step.settings.optimized, step.columns)
 
 
 def _target(

@@ -95,13 +95,11 @@ _ABBREVIATION = re.compile(r"[A-Z]{2,5}([+-][0-9:]+)?")
 def _check_timezone(name: str) -> Refusal | None:
     if name == "UTC":
         return None
-    try:
+    with suppress(OSError, ValueError, KeyError):
         # The characters first: ZoneInfo reads a file of that name.
         if re.fullmatch(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*", name):
             ZoneInfo(name)
             return None
-    except (OSError, ValueError, KeyError):
-        pass
     if _ABBREVIATION.fullmatch(name):  # a near one would be the time of another place
         help = "abbreviations and offsets are no time zones: write a place, like `Europe/Berlin`; or `UTC`"
     elif near := nearest_table(name, _timezones()):
