@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -65,10 +66,6 @@ class DiagnosticsReport:
         """Whether the command ends in 1."""
         return self.errors > 0 or (self.strict and (bool(self.diagnostics) or self.misplaced is not None))
 
-    def path_in_repository(self, file: str) -> str:
-        """Return a file's path as a code host needs it."""
-        return f"{self.folder}/{file}" if self.folder and not file.startswith("/") else file
-
     def summary(self) -> str:
         """Say in one line what is wrong in how many files, and how long it took."""
         took = f"({self.seconds:.2f} s)"
@@ -77,9 +74,8 @@ class DiagnosticsReport:
             more = f"; tables of {rules} are looked for when planning" if self.managing_rules else ""
             more = "; no table is managed yet: `roots` in maintainer.yml is empty" if self.no_table_yet else more
             if self.misplaced is not None:
-                more = "; policies/ has no file that ends in .yml or .yaml" + (
-                    f", but these look like policies: {', '.join(self.misplaced)}" if self.misplaced else ""
-                )
+                alike = f", but these look like policies: {', '.join(self.misplaced)}" if self.misplaced else ""
+                more = f"; policies/ has no file that ends in .yml or .yaml{alike}"
             return f"{count_of(self.policies, 'policy', 'policies')} valid {took}{more}"
         files = len({diagnostic.file for diagnostic in self.diagnostics})
         numbers = ((self.errors, "error"), (self.warnings, "warning"))
@@ -255,10 +251,8 @@ def render_junit(report: DiagnosticsReport) -> str:
 
     A warning is a failure only with ``--strict``; otherwise its case passes and carries the text.
     """
-    suites = [
-        Suite(file, [_case(diagnostic, report.strict) for diagnostic in diagnostics])
-        for file, diagnostics in groupby(report.diagnostics, key=lambda diagnostic: diagnostic.file)
-    ]
+    by_file = groupby(report.diagnostics, key=attrgetter("file"))
+    suites = [Suite(file, [_case(each, report.strict) for each in diagnostics]) for file, diagnostics in by_file]
     valid = Suite("maintainer validate", [Case(report.summary())])
     return render_suites("maintainer validate", suites or [valid], report.seconds)
 
@@ -279,14 +273,8 @@ def render_sarif(report: DiagnosticsReport) -> str:
 
 
 def _findings(report: DiagnosticsReport) -> list[Finding]:
-    return [
-        Finding(
-            diagnostic.severity,
-            diagnostic.code,
-            diagnostic.message,
-            diagnostic.help or "",
-            file=report.path_in_repository(diagnostic.file),
-            span=diagnostic.span,
-        )
-        for diagnostic in report.diagnostics
-    ]
+    findings, folder = [], f"{report.folder}/" if report.folder else ""
+    for each in report.diagnostics:
+        file = each.file if each.file.startswith("/") else f"{folder}{each.file}"
+        findings.append(Finding(each.severity, each.code, each.message, each.help or "", file=file, span=each.span))
+    return findings

@@ -52,14 +52,10 @@ class Finding:
     rank: int = 1
 
     @property
-    def subject(self) -> str:
-        """The table, and the step where it is about one; empty for a finding about a file alone."""
-        return f"{self.table}, {self.step}" if self.step else self.table
-
-    @property
     def headline(self) -> str:
-        """The subject and what is wrong with it."""
-        return f"{self.subject}: {self.what}" if self.table else self.what
+        """The table, the step where it is about one, and what is wrong; for a finding about a file that alone."""
+        subject = f"{self.table}, {self.step}" if self.step else self.table
+        return f"{subject}: {self.what}" if self.table else self.what
 
     @property
     def text(self) -> str:
@@ -93,8 +89,7 @@ def render_annotations(findings: Iterable[Finding]) -> str:
         if numbers[finding.severity] <= MAX_PER_KIND:
             lines.append(_command(finding))
     more = {f"more {kind.value}": number - MAX_PER_KIND for kind, number in numbers.items()}
-    rest = [count_of(number, what) for what, number in more.items() if number > 0]
-    if rest:
+    if rest := [count_of(number, what) for what, number in more.items() if number > 0]:
         lines.append(f"{', '.join(rest)}: GitHub shows {MAX_PER_KIND} of a kind; all are in the step summary")
     return "".join(line + "\n" for line in lines)
 
@@ -201,11 +196,9 @@ def render_suites(name: str, suites: Sequence[Suite], seconds: float, started_at
 
 
 def _head(name: str, cases: Sequence[Case], seconds: float) -> str:
-    numbers = [("tests", len(cases))]
-    for element, attribute in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
-        numbers.append((attribute, sum(case.element == element for case in cases)))
-    counts = " ".join(f'{attribute}="{number}"' for attribute, number in numbers)
-    return f'name={_attribute(name)} {counts} time="{seconds:.3f}"'
+    ends = Counter(case.element for case in cases)
+    counts = f'failures="{ends["failure"]}" errors="{ends["error"]}" skipped="{ends["skipped"]}"'
+    return f'name={_attribute(name)} tests="{len(cases)}" {counts} time="{seconds:.3f}"'
 
 
 def _case(suite: str, case: Case) -> list[str]:

@@ -94,10 +94,9 @@ def explain_blocks(resolution: Resolution, *, is_there: bool = True) -> Iterator
         yield Line("no file names this table and no rule manages it: nothing is done to it. Rules would give it this")
     yield _value_table(resolution, _keys(resolution))
     if policy.vacuum is None:
-        small = " of a smaller table" if any(of_size.vacuum for _, of_size in policy.sizes) else ""
-        yield Line(
-            f"vacuum: nothing{small} is deleted, because no file has a `vacuum:` map" + (" for it" * bool(small))
-        )
+        of_small = any(of_size.vacuum for _, of_size in policy.sizes)
+        small, for_it = (" of a smaller table", " for it") if of_small else ("", "")
+        yield Line(f"vacuum: nothing{small} is deleted, because no file has a `vacuum:` map{for_it}")
     for least, of_size in resolution.sizes[1:]:
         yield Line(f"if the table has {format_size(least)} or more (`match.minSize`, measured when planning):")
         changed = [key for key in _keys(of_size) if of_size.values[key] != resolution.values.get(key)]
@@ -106,11 +105,10 @@ def explain_blocks(resolution: Resolution, *, is_there: bool = True) -> Iterator
 
 
 def _value_table(resolution: Resolution, keys: Sequence[str]) -> Table:
-    rows = [
-        Row((literal(key), literal(_value(key, resolution)), literal(_place(resolution, key)), Span(note, Role.DIM)))
-        for key in keys
-        for note in [_overrides(key, resolution)]
-    ]
+    rows = []
+    for key in keys:
+        note = Span(_overrides(key, resolution), Role.DIM)
+        rows.append(Row((literal(key), literal(_value(key, resolution)), literal(_place(resolution, key)), note)))
     return Table((), rows, widest=WIDEST_PADDED_NAME)
 
 
@@ -134,16 +132,11 @@ def explain_json(resolution: Resolution) -> dict[str, Any]:
 
 
 def _values_json(resolution: Resolution) -> dict[str, Any]:
-    values = [
-        {
-            "key": key,
-            **_value_json(key, resolution.values[key], resolution.policy.origin(key)),
-            "overrides": [
-                _value_json(key, base_value(key, setting.value), setting.origin) for setting in _below(key, resolution)
-            ],
-        }
-        for key in _keys(resolution)
-    ]
+    values = []
+    for key in _keys(resolution):
+        own = _value_json(key, resolution.values[key], resolution.policy.origin(key))
+        below = [_value_json(key, base_value(key, each.value), each.origin) for each in _below(key, resolution)]
+        values.append({"key": key, **own, "overrides": below})
     return {"policy": dict(base_settings(resolution.policy)), "values": values}
 
 
@@ -162,10 +155,9 @@ def merged_yaml(resolution: Resolution) -> str:
         value = spelled(key, resolution.values[key])
         if not (key == "autoCompact" and ("autoCompact",) in resolution.merged.maps):
             node[path[-1]] = value
-    sized = ["# for a small table: rules with match.minSize say more, see `maintainer explain`"] * bool(
-        resolution.sizes
-    )
-    lines = [*sized, "version: 1", *block({"table": resolution.policy.table.identifier}), *block(tree)]
+    lines = ["version: 1", *block({"table": resolution.policy.table.identifier}), *block(tree)]
+    if resolution.sizes:
+        lines.insert(0, "# for a small table: rules with match.minSize say more, see `maintainer explain`")
     return "\n".join(lines) + "\n"
 
 
@@ -189,14 +181,12 @@ def _setting(key: str, resolution: Resolution) -> Setting | None:
     return resolution.merged.leaves.get(_path(key))
 
 
-def _below(key: str, resolution: Resolution) -> list[Setting]:
-    settings: list[Setting] = []
+def _below(key: str, resolution: Resolution) -> Iterator[Setting]:
     setting = _setting(key, resolution)
     while setting is not None and setting.below is not None:
         setting = setting.below
         if setting.level is not Level.BUILT_IN:
-            settings.append(setting)
-    return settings
+            yield setting
 
 
 def _value(key: str, resolution: Resolution) -> str:
@@ -207,10 +197,8 @@ def _value(key: str, resolution: Resolution) -> str:
 
 
 def _overrides(key: str, resolution: Resolution) -> str:
-    below = [
-        f"{printable(flow(spelled(key, base_value(key, setting.value))))}  {setting.origin}"
-        for setting in _below(key, resolution)
-    ]
+    settings = ((base_value(key, setting.value), setting.origin) for setting in _below(key, resolution))
+    below = [f"{printable(flow(spelled(key, value)))}  {origin}" for value, origin in settings]
     verb = "adds to" if _path(key) == TAGS else "overrides"
     return f"{verb} {', '.join(below)}" if below else ""
 

@@ -48,13 +48,9 @@ def history_json(
     rows: Sequence[HistoryRow], problems: Problems = (), requests: Mapping[str, RunRequests] = MappingProxyType({})
 ) -> str:
     """Return rows as one JSON document, ending in a newline; ``requests`` are what runs asked of object stores."""
-    return _document(
-        {
-            "history": [row_values(row) for row in rows],
-            "requests": {run_id: encode(asked) for run_id, asked in requests.items()},
-            "problems": problem_values(problems),
-        }
-    )
+    asked = {run_id: encode(each) for run_id, each in requests.items()}
+    history = [row_values(row) for row in rows]
+    return _document({"history": history, "requests": asked, "problems": problem_values(problems)})
 
 
 def status_json(rows: Sequence[StatusRow], now_ms: int, problems: Problems = ()) -> str:
@@ -74,10 +70,7 @@ Problems = Sequence[tuple[str | None, Problem]]
 
 def problem_values(problems: Problems) -> list[dict[str, str | None]]:
     """Return problems as the values of a JSON document."""
-    return [
-        {"table": table, "code": one.code, "what": one.what, "where": one.where, "help": one.help}
-        for table, one in problems
-    ]
+    return [{"table": table, **asdict(problem)} for table, problem in problems]
 
 
 def _document(content: dict[str, object]) -> str:

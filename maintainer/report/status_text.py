@@ -247,13 +247,10 @@ def history_table(rows: Sequence[HistoryRow], *, tz: tzinfo, one_table: bool, of
     form = "%Y-%m-%d %H:%M" if zone is not None else "%Y-%m-%d %H:%M %Z"
     heading = (f"WHEN ({zone})" if zone else "WHEN", "RUN", "TABLE", "STEP", "RESULT", "VERSIONS", "PROOF", "DETAIL")
     wanted = [not (one_table and name == "TABLE") for name in heading]
-    cells = [
-        Row(
-            tuple(itertools.compress(_history_cells(row, form, tz), wanted)),
-            Role.BAD if row.status in _BAD or row.proof == "fail" else None,
-        )
-        for row in shown
-    ]
+    cells = []
+    for row in shown:
+        role = Role.BAD if row.status in _BAD or row.proof == "fail" else None
+        cells.append(Row(tuple(itertools.compress(_history_cells(row, form, tz), wanted)), role))
     return Table(tuple(itertools.compress(heading, wanted)), cells, caption="Each step, the newest first")
 
 
@@ -273,28 +270,22 @@ def folded(rows: Sequence[HistoryRow], *, of_tables: bool = False) -> list[Histo
     result: list[HistoryRow] = []
     if of_tables:
         groups = by_cause(rows, _of_one_run, at_least=FOLD)
-        rows = [
-            replace(_added_up(alike), table=count_of(len({row.table for row in alike}), "table"))
-            if len(alike) > 1
-            else alike[0]
-            for alike in groups
-        ]
+        rows = [_of_tables(group) if len(group) > 1 else group[0] for group in groups]
     for _, group in itertools.groupby(enumerate(rows), key=lambda pair: _folds_as(*pair)):
         alike = [row for _, row in group]
         if len(alike) < FOLD:
             result += alike
             continue
         newest, oldest = alike[0], alike[-1]
-        result.append(
-            replace(
-                _added_up(alike),
-                step=f"{newest.step} x{len(alike):,}",
-                version_before=None if oldest.version_after is None else oldest.version_after - 1,
-                version_after=newest.version_after,
-                reason=APPENDED if newest.reason == APPENDED else None,
-            )
-        )
+        step, reason = f"{newest.step} x{len(alike):,}", APPENDED if newest.reason == APPENDED else None
+        before = None if oldest.version_after is None else oldest.version_after - 1
+        after = newest.version_after
+        result.append(replace(_added_up(alike), step=step, version_before=before, version_after=after, reason=reason))
     return result
+
+
+def _of_tables(rows: Sequence[HistoryRow]) -> HistoryRow:
+    return replace(_added_up(rows), table=count_of(len({row.table for row in rows}), "table"))
 
 
 def _added_up(rows: Sequence[HistoryRow]) -> HistoryRow:

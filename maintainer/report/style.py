@@ -84,9 +84,7 @@ def color_wanted(choice: str, stream: TextIO, environ: Mapping[str, str]) -> boo
         return False
     if environ.get("FORCE_COLOR", "0") not in ("", "0"):
         return True
-    if environ.get("TERM") == "dumb":
-        return False
-    return is_terminal(stream)
+    return cursor_wanted(stream, environ)
 
 
 def cursor_wanted(stream: TextIO, environ: Mapping[str, str]) -> bool:

@@ -71,12 +71,10 @@ def columns(
         return []
     cells_of = list(zip(*rows, strict=True))
     widths = [max(map(display_width, cells)) if widest is None else padded_width(cells, widest) for cells in cells_of]
+    fills = [pad_left if index in right else pad for index in range(len(widths))]
     lines = []
     for row in rows:
-        cells = [
-            pad_left(cell, width) if index in right else pad(cell, width)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
+        cells = [fill(cell, width) for fill, cell, width in zip(fills, row, widths, strict=True)]
         lines.append((" " * gap).join(cells).rstrip())
     return lines
 

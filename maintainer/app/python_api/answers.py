@@ -28,7 +28,7 @@ from maintainer.report.document.markdown_writer import markdown_text
 from maintainer.report.html.page import notebook_html, notebook_text
 from maintainer.report.plan.plan_markdown import render_plan_markdown
 from maintainer.report.plan.plan_text import plan_table, render_plan, summary_lines
-from maintainer.report.plan.plan_totals import tables_line, total
+from maintainer.report.plan.plan_totals import Totals, tables_line
 from maintainer.report.run.run_text import ended_tables, render_run, render_steps, run_markdown
 from maintainer.report.status_documents import row_values
 from maintainer.report.status_text import (
@@ -116,13 +116,13 @@ class Plan:
         return self.to_text()
 
     def __repr__(self) -> str:
-        return f"<Plan: {tables_line(total(self.model.user_tables))}>"
+        return f"<Plan: {tables_line(Totals(self.model.user_tables))}>"
 
     def _repr_html_(self) -> str:
         return notebook_html("Plan", self.summary().split("\n"), plan_table(self.model))
 
     def _rows(self, what: str, rows: Sequence[RowT], to_dict: Callable[[RowT], dict[str, Any]]) -> Rows[RowT]:
-        title = f"{what} of a plan: {tables_line(total(self.model.user_tables))}"
+        title = f"{what} of a plan: {tables_line(Totals(self.model.user_tables))}"
         return Rows(title, tuple(rows), self.to_text, lambda: plan_table(self.model), to_dict)
 
 

@@ -147,13 +147,8 @@ _EDGES = "(\"'.,;:)"
 
 def escaped(text: str) -> str:
     """Return text for a paragraph or a table cell: as it is to a person, and text to whatever renders it."""
-    shown = printable(text)
-    parts = []
-    end = 0
-    for span in _OWN_CODE.finditer(shown):
-        parts += [_words(shown[end : span.start()]), code(span[1])]
-        end = span.end()
-    line = "".join([*parts, _words(shown[end:])])
+    parts = _OWN_CODE.split(printable(text))  # every other one is code
+    line = "".join(code(part) if number % 2 else _words(part) for number, part in enumerate(parts))
     return _AT_THE_START.sub(r"\1\3\\\2\4", line)
 
 

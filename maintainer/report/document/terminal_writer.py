@@ -80,9 +80,8 @@ def _lines(block: Block, style: Style) -> Iterator[str]:
 
 def painted(text: Text, style: Style) -> str:
     """Return a text as a terminal shows it."""
-    return "".join(
-        style.paint(printable(span.text), span.role) if span.role else printable(span.text) for span in spans(text)
-    )
+    pieces = ((printable(span.text), span.role) for span in spans(text))
+    return "".join(style.paint(piece, role) if role else piece for piece, role in pieces)
 
 
 def plain(text: Text) -> str:
@@ -126,10 +125,8 @@ def _with_last_below(
 def _subjects(block: Subjects, style: Style) -> Iterator[str]:
     subjects = block.subjects
     titles = [printable(subject.title) for subject in subjects]
-    widths = [
-        padded_width(titles),
-        *(padded_width(subject.figures[place] for subject in subjects) for place in range(3)),
-    ]
+    figures = zip(*(subject.figures for subject in subjects), strict=True)
+    widths = [padded_width(titles), *map(padded_width, figures)]
     for title, subject in zip(titles, subjects, strict=True):
         if not block.is_one:
             cells = [style.symbol(subject.symbol), style.paint(pad(title, widths[0]), Role.BOLD)]
@@ -158,9 +155,8 @@ def _statement(statement: Statement, style: Style) -> Iterator[str]:
     inline = [style.paint(tails.pop(), Role.DIM)] if alone else []
     yield f"{head}  {'   '.join(part for part in (facts, *inline) if part)}".rstrip()
     below = [style.paint(tail, Role.DIM) for tail in tails if tail]
-    below += [
-        f"{label}: {printable(text)}" for label, text in (("at", statement.where), ("help", statement.help)) if text
-    ]
+    labelled = (("at", statement.where), ("help", statement.help))
+    below += [f"{label}: {printable(text)}" for label, text in labelled if text]
     for line in (*below, *map(printable, statement.below)):
         yield f"{' ' * _FACTS}{line}"
 

@@ -46,14 +46,11 @@ def size_bars(before: FileSizes, after: FileSizes) -> tuple[Bar, ...]:
     while (last - first) // step + 1 > MAX_BARS:
         step *= 2
     counted = [{bucket.exponent: bucket.num_files for bucket in sizes} for sizes in (before, after)]
-    return tuple(
-        Bar(
-            1 << low,
-            1 << (low + step),
-            *(sum(sizes.get(exponent, 0) for exponent in range(low, low + step)) for sizes in counted),
-        )
-        for low in range(first, last + 1, step)
-    )
+    bars = []
+    for low in range(first, last + 1, step):
+        sides = (sum(sizes.get(exponent, 0) for exponent in range(low, low + step)) for sizes in counted)
+        bars.append(Bar(1 << low, 1 << (low + step), *sides))
+    return tuple(bars)
 
 
 def size_chart(before: FileSizes, after: FileSizes, name: str) -> Markup:
@@ -91,21 +88,20 @@ def box_chart(boxes: Sequence[FileBox], num_ranks: tuple[int, int], columns: tup
     """
     side, left = _BOX_SIDE, 14
     across, up = (side / max(1, ranks) for ranks in num_ranks)
-    shapes = [_rect(left, 0, side, side, "frame")]
     corners = "".join(
         f"M{left + low_x * across:.0f} {side - (high_y + 1) * up:.0f}h{(high_x - low_x + 1) * across:.0f}"
         f"v{(high_y - low_y + 1) * up:.0f}h-{(high_x - low_x + 1) * across:.0f}z"
         for low_x, high_x, low_y, high_y in boxes
     )
-    shapes.append(Markup('<path class="box {}" d="{}"/>').format(when, corners))
-    first, second = (printable(column)[:_LONGEST_AXIS] for column in columns)
-    shapes.append(_text(left, side + 12, f"{first} \u2192", "start"))
-    shapes.append(_text(left + side, side + 12, when, "end"))
-    shapes.append(
-        Markup('<text transform="translate(9 {}) rotate(-90)" text-anchor="start">{}</text>').format(
-            side, f"{second} \u2192"
-        )
-    )
+    first, second = (f"{printable(column)[:_LONGEST_AXIS]} \u2192" for column in columns)
+    upright = Markup('<text transform="translate(9 {}) rotate(-90)" text-anchor="start">{}</text>')
+    shapes = [
+        _rect(left, 0, side, side, "frame"),
+        Markup('<path class="box {}" d="{}"/>').format(when, corners),
+        _text(left, side + 12, first, "start"),
+        _text(left + side, side + 12, when, "end"),
+        upright.format(side, second),
+    ]
     wide = sum((high_x - low_x + 1) / num_ranks[0] for low_x, high_x, _, _ in boxes) / max(1, len(boxes))
     high = sum((high_y - low_y + 1) / num_ranks[1] for _, _, low_y, high_y in boxes) / max(1, len(boxes))
     described = (
@@ -185,18 +181,14 @@ def _short(size_bytes: int) -> str:
 
 
 def _in_words(bars: Sequence[Bar], side: str) -> str:
-    parts = [
-        f"{count_of(getattr(bar, side), 'file')} from {format_size(bar.low_bytes)} to {format_size(bar.high_bytes)}"
-        for bar in bars
-        if getattr(bar, side)
-    ]
+    sizes = ((getattr(bar, side), format_size(bar.low_bytes), format_size(bar.high_bytes)) for bar in bars)
+    parts = [f"{count_of(number, 'file')} from {low} to {high}" for number, low, high in sizes if number]
     return ", ".join(parts) or "none"
 
 
 def _rect(x: float, y: float, width: float, height: float, css: str, inner: Markup | None = None) -> Markup:
-    shape = Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}"').format(
-        css, _short_number(x), _short_number(y), _short_number(width), _short_number(height)
-    )
+    place = map(_short_number, (x, y, width, height))
+    shape = Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}"').format(css, *place)
     return shape + (Markup("/>") if inner is None else Markup(">{}</rect>").format(inner))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import tzinfo
 
 from maintainer.journal.ledger.ledger_rows import proof_of
@@ -57,40 +57,34 @@ MAX_RUNS_LISTED = 50
 """Runs that the page lists, the newest; all are columns of its chart."""
 
 
-@dataclass(frozen=True, slots=True)
 class FleetTable:
     """One table over all runs of the report, under its newest name.
 
     ``growth_bytes`` is what others added between the oldest and the newest known state, less what they took away.
     """
 
-    name: str
-    end: TableOutcome
-    last_changed: str
-    last_changed_ms: int
-    last_proof: str
-    bytes_rewritten: int
-    growth_bytes: int
-    runs_failed: int
-    past: TableTimeline
     curves: tuple[Span, ...] = ()
-    quarantined: bool = False
-    maintained_twice: str = ""
+
+    def __init__(
+        self, ends: TableRuns, pasts: Mapping[str, TableTimeline], held: Container[str], twice: Mapping[str, str | None]
+    ) -> None:
+        self.end = ends[-1][1]
+        self.name = self.end.ref.identifier
+        self.past = pasts.get(self.name, TableTimeline())
+        changed = [run.started_at_ms for run, table in ends if table.changed]
+        proofs = [result for _, table in ends for result in _proofs(table)]
+        self.last_changed_ms = changed[-1] if changed else 0
+        self.last_proof = PROOF_WORDS[proofs[-1]] if proofs else ""
+        self.bytes_rewritten = WorkDone.of_tables(table for _, table in ends).bytes_removed
+        self.growth_bytes = _growth(ends, self.past.points)
+        self.runs_failed = sum(table.status in BAD for _, table in ends)
+        self.quarantined = self.name in held
+        self.maintained_twice = twice.get(self.name) or ""
 
     @property
     def mood(self) -> Role | None:
         """Whether it is good or bad."""
         return Role.BAD if self.quarantined else mood_of(self.end.status)
-
-    @property
-    def num_files(self) -> int | None:
-        """Files in the newest known state."""
-        return self.past.points[-1].num_files if self.past.points else None
-
-    @property
-    def size_bytes(self) -> int | None:
-        """Bytes in the newest known state."""
-        return self.past.points[-1].size_bytes if self.past.points else None
 
 
 def fleet_view(
@@ -109,15 +103,12 @@ def fleet_view(
     tables of two plans are one, ``quarantined`` why a table is in quarantine now, by identifier. ``verified`` is what
     `verify` found of these tables, newest first.
     """
-    histories = table_runs(runs, key_of)
-    ledgers = {each.name for each in histories if each.newest.is_ledger}
-    tables = [view for view in fleet_tables(runs, tz, key_of, project.quarantined) if view.name not in ledgers]
-    no_tables = {each.name for each in histories if is_place(each.newest)}
-    counted = [view for view in tables if view.name not in no_tables]
+    tables = [view for view in fleet_tables(runs, tz, key_of, project.quarantined) if not view.end.is_ledger]
+    counted = [view for view in tables if not is_place(view.end)]
     outcomes = [outcome for _, outcome in runs]
     places = sum(map(is_place, outcomes[-1].tables))
     steps_of = [table for outcome in outcomes for table in outcome.user_tables]
-    newest = replace(outcomes[-1], tables=tuple(each.newest for each in histories))
+    newest = replace(outcomes[-1], tables=tuple(ends[-1][1] for ends in table_runs(runs, key_of)))
     findings = page_findings(newest, project.quarantined)
     held = sum(view.quarantined for view in counted)
     failing = sum(view.mood is Role.BAD and not view.quarantined for view in counted)
@@ -138,7 +129,7 @@ def fleet_view(
             *_runs(runs, tz, links or {}),
             Heading("Tables", anchor="tables"),
             Line(Span(_ABOUT_TABLES, Role.DIM)),
-            *folded_tables(_TABLE, groups, lambda group: _row(group, links or {})),
+            *folded_tables(_TABLE, groups, lambda group: _row(group, links or {}, tz)),
             *predicted_and_done(runs),
         ),
     )
@@ -153,17 +144,10 @@ def fleet_tables(
     """Return each table over all runs, the worst first; of very many only the first have curves."""
     pasts = past_of(runs, key_of)
     twice = {table.ref.identifier: table.maintained_twice for plan, _ in runs for table in plan.tables}
-    tables = [
-        replace(
-            _table(each, pasts.get(each.name, TableTimeline()), tz),
-            quarantined=each.name in quarantined,
-            maintained_twice=twice.get(each.name) or "",
-        )
-        for each in table_runs(runs, key_of)
-    ]
-    tables.sort(key=lambda view: (not view.quarantined, worst_first(view.mood, view.bytes_rewritten, view.name)))
-    for number, view in enumerate(tables[:MAX_FLEET_CURVES]):
-        tables[number] = replace(view, curves=(*files_curve(view.past, tz), *layout_curve(view.past, tz)))
+    tables = [FleetTable(ends, pasts, quarantined, twice) for ends in table_runs(runs, key_of)]
+    tables.sort(key=lambda view: worst_first(view.quarantined, view.mood, view.bytes_rewritten, view.name))
+    for view in tables[:MAX_FLEET_CURVES]:
+        view.curves = (*files_curve(view.past, tz), *layout_curve(view.past, tz))
     return tables
 
 
@@ -179,7 +163,7 @@ _TABLE = Table(
 )
 
 
-def _row(tables: Sequence[FleetTable], links: Mapping[str, str]) -> Row:
+def _row(tables: Sequence[FleetTable], links: Mapping[str, str], tz: tzinfo) -> Row:
     """Return the row of a table, or of several of which the same is said: with sums, and no table's curve."""
     newest = max(tables, key=lambda table: table.last_changed_ms)
     name, curves = Span(newest.name, link=links.get(newest.name, "")), newest.curves
@@ -201,7 +185,7 @@ def _row(tables: Sequence[FleetTable], links: Mapping[str, str]) -> Row:
         format_size(grown) if grown else "none",
         (Span(format_size(rewritten) if rewritten else "none"), Span(often, Role.DIM)),
         newest.last_proof,
-        newest.last_changed,
+        f"{moment(newest.last_changed_ms, tz):%Y-%m-%d %H:%M}" if newest.last_changed_ms else "",
     ))  # fmt: skip
 
 
@@ -223,12 +207,11 @@ def _runs(runs: Sequence[tuple[Plan, RunOutcome]], tz: tzinfo, links: Mapping[st
             literal(plan.git_commit or ""),
         )))  # fmt: skip
     tallest = round(max(column.figure for column in columns))
-    said = (
-        f"Bytes rewritten by each run, at most {format_size(tallest)}. One with a failed table is red and has a mark."
-    )
+    most = format_size(tallest)
+    said = f"Bytes rewritten by each run, at most {most}. One with a failed table is red and has a mark."
     yield Heading("Run by run", anchor="runs")
     if tallest and len(columns) > 1:
-        chart = bar_chart(columns, "bytes rewritten by run", unit_text=format_size(tallest))
+        chart = bar_chart(columns, "bytes rewritten by run", unit_text=most)
         yield Line(Span(said, drawing=chart))
     newest = f"The newest {MAX_RUNS_LISTED} runs" if len(rows) > MAX_RUNS_LISTED else "Runs"
     heading = ("when", "run", "took", "changed", "failed", "rewritten", "policies at")
@@ -262,8 +245,7 @@ def _verdict(held: int, failing: int, waiting: int, num_tables: int, num_places:
 
 def _tiles(tables: Sequence[FleetTable], outcomes: Sequence[TableOutcome]) -> Iterator[Tile]:
     """Yield the figures of all tables together, each from a state that a run saw or left."""
-    known = [(view.past.points[0], view.past.points[-1]) for view in tables if view.past.points]
-    if known:
+    if known := [(view.past.points[0], view.past.points[-1]) for view in tables if view.past.points]:
         files = [sum(points[side].num_files for points in known) for side in (0, 1)]
         sizes = [sum(points[side].size_bytes for points in known) for side in (0, 1)]
         yield _change(*map("{:,}".format, files)), "files", Role.GOOD if files[1] < files[0] else None
@@ -276,8 +258,7 @@ def _tiles(tables: Sequence[FleetTable], outcomes: Sequence[TableOutcome]) -> It
     rewritten = sum(view.bytes_rewritten for view in tables)
     per_byte = f", {rewritten / grown:.1f} for each byte of growth" if grown and rewritten else ""
     yield format_size(work.bytes_removed), f"rewritten{per_byte}", None
-    proofs = [result for table in outcomes for result in _proofs(table)]
-    if proofs:
+    if proofs := [result for table in outcomes for result in _proofs(table)]:
         held = f"{proofs.count('pass'):,} of {len(proofs):,}"
         yield held, "steps with a proof that held", Role.GOOD if set(proofs) <= {"pass"} else Role.BAD
 
@@ -288,23 +269,6 @@ def _change(before: str, after: str) -> str:
 
 def _proofs(table: TableOutcome) -> list[str]:
     return [result for _, result in map(proof_of, table.steps) if result != "none"]
-
-
-def _table(history: TableRuns, past: TableTimeline, tz: tzinfo) -> FleetTable:
-    points, ends, last = past.points, history.ends, history.newest
-    changed = next((run for run, table in reversed(ends) if table.changed), None)
-    proofs = [result for _, table in ends for result in _proofs(table)]
-    return FleetTable(
-        name=history.name,
-        end=last,
-        last_changed=f"{moment(changed.started_at_ms, tz):%Y-%m-%d %H:%M}" if changed else "",
-        last_changed_ms=changed.started_at_ms if changed else 0,
-        last_proof=PROOF_WORDS[proofs[-1]] if proofs else "",
-        bytes_rewritten=WorkDone.of_tables(table for _, table in ends).bytes_removed,
-        growth_bytes=_growth(ends, points),
-        runs_failed=sum(table.status in BAD for _, table in ends),
-        past=past,
-    )
 
 
 def _growth(ends: Sequence[tuple[RunOutcome, TableOutcome]], points: Sequence[PastPoint]) -> int:

@@ -7,7 +7,7 @@ from datetime import tzinfo
 from maintainer.journal.memory.recorded_outcome import RunFold, StepRecord
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.steps import BatchedStep, Step, VacuumStep
-from maintainer.model.run.outcome import TableOutcome, TableStatus
+from maintainer.model.run.outcome import TableStatus
 from maintainer.report.document.blocks import Heading, Line, Row, Span, Table, Tiles
 from maintainer.report.html.page import Page
 from maintainer.report.html.page_parts import page_head
@@ -34,7 +34,8 @@ def live_view(project: str, run_id: str, plan: Plan, fold: RunFold, tz: tzinfo, 
     tables = [_table(table, fold, tz, now_ms) for table in busy]
     over = [table for table in busy if table.ref in fold.ended]
     rows = [row for order in (0, 1, 2) for place, row in tables if place == order]
-    done = sum(_planned_bytes(table) for table in over if _is_done(fold.ended[table.ref]))
+    # Of a table that did not end with all that was planned it is not known here how much was rewritten.
+    done = sum(_planned_bytes(table) for table in over if fold.ended[table.ref].status is TableStatus.DONE)
     started_ms = fold.started_at_ms or plan.created_at_ms
     since = f"A run goes on since {moment(started_ms, tz):%A %-d %B %Y, %H:%M %Z}".rstrip()
     table = Table(("table", "now", "what", "since"), rows, caption="What each table is doing now")
@@ -56,11 +57,6 @@ def live_view(project: str, run_id: str, plan: Plan, fold: RunFold, tz: tzinfo, 
     )  # fmt: skip
 
 
-def _is_done(outcome: TableOutcome) -> bool:
-    """Whether a table ended with all that was planned; of another one it is not known here how much was rewritten."""
-    return outcome.status is TableStatus.DONE
-
-
 def _planned_bytes(table: TablePlan) -> int:
     return sum(step.size_bytes for step in table.steps if isinstance(step, BatchedStep))
 
@@ -75,11 +71,8 @@ def _table(table: TablePlan, fold: RunFold, tz: tzinfo, now_ms: int) -> tuple[in
     """Return a table's row, and where it stands: what is worked on first, what waits last."""
     name = table.ref.identifier
     begun = [(step, record) for step in table.steps if (record := fold.steps.get(table.step_id(step))) is not None]
-    ended = [
-        f"{step_word(step.kind)} {STEP_ENDS[record.finished.outcome.status].word}"
-        for step, record in begun
-        if record.finished is not None
-    ]
+    finished = [(step, record.finished.outcome) for step, record in begun if record.finished is not None]
+    ended = [f"{step_word(step.kind)} {STEP_ENDS[outcome.status].word}" for step, outcome in finished]
     if (outcome := fold.ended.get(table.ref)) is not None:
         word = Span(TABLE_ENDS[outcome.status].text, mood_of(outcome.status))
         return 1, Row((name, word, ", ".join(ended), ""))

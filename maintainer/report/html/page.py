@@ -58,19 +58,10 @@ def message_page(heading: str, lines: Sequence[str]) -> Page:
 def render_page(page: Page, served: Served = ON_DISK) -> str:
     """Return a page as a whole HTML document."""
     style, script = _text_of("style.css"), _text_of("page.js")
-    return (
-        templates()
-        .get_template("page.html")
-        .render(
-            style=style,
-            script=script,
-            policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; "
-            "form-action 'none'",
-            page=page,
-            served=served,
-            version=__version__,
-        )
-    )
+    ours = f"style-src {_hash(style)}; script-src {_hash(script)}"
+    policy = f"default-src 'none'; {ours}; base-uri 'none'; form-action 'none'"
+    template = templates().get_template("page.html")
+    return template.render(style=style, script=script, policy=policy, page=page, served=served, version=__version__)
 
 
 def _hash(text: str) -> str:
@@ -93,13 +84,10 @@ def templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["number"] = "{:,}".format
-    environment.filters["coded"] = coded
-    environment.filters["inline"] = inline
+    ours = {"coded": coded, "inline": inline, "subject_table": _subject_table, "unbroken": _unbroken}
+    environment.filters |= {"number": "{:,}".format, **ours}
     environment.filters["kind"] = lambda block: type(block).__name__
-    environment.filters["subject_table"] = _subject_table
     environment.filters["small"] = lambda heading: " ".join([heading.split(" ")[0].lower(), *heading.split(" ")[1:]])
-    environment.filters["unbroken"] = _unbroken
     environment.filters["css"] = lambda role: _CLASSES.get(role, "")
     return environment
 
@@ -134,9 +122,8 @@ def inline(text: Text) -> Markup:
     """Return a text of a document: names, values and commands are code, and all of it is escaped."""
     parts = []
     for span in spans(text):
-        part = (
-            Markup("<code>{}</code>").format(_printable(span.text)) if span.is_code and span.text else coded(span.text)
-        )
+        is_code = span.is_code and span.text
+        part = Markup("<code>{}</code>").format(_printable(span.text)) if is_code else coded(span.text)
         if span.link:
             part = Markup('<a href="{}">{}</a>').format(span.link, part)
         if span.role in _CLASSES and span.text:

@@ -70,8 +70,7 @@ def proof(
     tables: Sequence[TableOutcome], quarantined: Mapping[str, str], verified: Sequence[HistoryRow]
 ) -> Iterator[Block]:
     """Say how it is known that no row was lost; nothing where nothing was rewritten or verified."""
-    sentences = (*proof_words(tables), *verified_words(verified))
-    if sentences:
+    if sentences := (*proof_words(tables), *verified_words(verified)):
         is_good = is_praised(tables, quarantined, verified)
         title = "No rewrite lost a row: how we know" if is_good else "What was proven, and by whom"
         yield Heading(title, anchor="proof")
@@ -80,8 +79,7 @@ def proof(
 
 def predicted_and_done(runs: Sequence[tuple[Plan, RunOutcome]]) -> Iterator[Block]:
     """Compare plan and outcome by kind of step; nothing where no step succeeded."""
-    table = predictions(runs)
-    if table.rows:
+    if (table := predictions(runs)).rows:
         about = Line(Span("Steps that succeeded: what the plan said, then what the commits say.", Role.DIM))
         yield Fold("Plan and outcome", (about, table))
 
@@ -162,17 +160,14 @@ def layout_gain(tables: Iterable[TableOutcome]) -> LayoutGain | None:
     """
     newest: dict[str, tuple[LayoutFigures, LayoutFigures]] = {}
     for table in tables:
-        changes = [step.layout_change for step in table.steps if step.layout_change is not None]
-        if changes:
+        if changes := [step.layout_change for step in table.steps if step.layout_change is not None]:
             newest[table.ref.identifier] = (changes[0].before, changes[-1].after)
     if not newest:
         return None
     first, last = zip(*newest.values(), strict=True)
-    return LayoutGain(
-        len(newest),
-        (sum(each.files_read for each in first), sum(each.files_read for each in last)),
-        (sum(each.bytes_read for each in first), sum(each.bytes_read for each in last)),
-    )
+    files = (sum(each.files_read for each in first), sum(each.files_read for each in last))
+    size_bytes = (sum(each.bytes_read for each in first), sum(each.bytes_read for each in last))
+    return LayoutGain(len(newest), files, size_bytes)
 
 
 def gain_tiles(gain: LayoutGain | None, work: WorkDone) -> Iterator[Tile]:
@@ -216,36 +211,24 @@ def amounts(
         runs: The runs.
     """
     if prices.scanned_tib is not None and gain is not None:
-        spared, of_tib = gain.size_bytes[0] - gain.size_bytes[1], _price(prices.scanned_tib, prices)
-        yield (
-            _money(QUERIES_PRICED * abs(spared) / TIB * prices.scanned_tib, prices),
-            f"{'spared' if spared >= 0 else 'more'} for {QUERIES_PRICED:,} typical queries",
-            f"{QUERIES_PRICED:,} queries \u00d7 ({format_size(gain.size_bytes[0])} \u2212 "
-            f"{format_size(gain.size_bytes[1])}) \u00d7 {of_tib} a TiB scanned",
-        )
+        before, after = gain.size_bytes
+        amount = QUERIES_PRICED * abs(before - after) / TIB * prices.scanned_tib
+        what = f"{'spared' if before >= after else 'more'} for {QUERIES_PRICED:,} typical queries"
+        read = f"{QUERIES_PRICED:,} queries \u00d7 ({format_size(before)} \u2212 {format_size(after)})"
+        yield _money(amount, prices), what, f"{read} \u00d7 {_price(prices.scanned_tib, prices)} a TiB scanned"
     if prices.stored_gib_month is not None and work.bytes_deleted:
-        of_month = _price(prices.stored_gib_month, prices)
-        yield (
-            _money(work.bytes_deleted / GIB * prices.stored_gib_month, prices),
-            "spared for storage, each month",
-            f"{format_size(work.bytes_deleted)} deleted \u00d7 {of_month} a GiB and month",
-        )
+        amount, what = work.bytes_deleted / GIB * prices.stored_gib_month, "spared for storage, each month"
+        deleted, of_month = format_size(work.bytes_deleted), _price(prices.stored_gib_month, prices)
+        yield _money(amount, prices), what, f"{deleted} deleted \u00d7 {of_month} a GiB and month"
     counted = (run.requests for run in runs if run.requests is not None and run.requests.cost is not None)
-    asked = [requests for requests in counted if requests.currency == prices.currency]
-    if asked:
-        num_requests = sum(requests.counted.total for requests in asked)
-        yield (
-            _money(sum(requests.cost or 0.0 for requests in asked), prices),
-            "for requests to stores, spent",
-            f"{count_of(num_requests, 'request')} until the records were closed, each run at its prices",
-        )
+    if asked := [requests for requests in counted if requests.currency == prices.currency]:
+        amount, what = sum(requests.cost or 0.0 for requests in asked), "for requests to stores, spent"
+        number = count_of(sum(requests.counted.total for requests in asked), "request")
+        yield _money(amount, prices), what, f"{number} until the records were closed, each run at its prices"
     if prices.compute_hour is not None:
         hours, of_hour = sum(run.total_seconds for run in runs) / 3600, _price(prices.compute_hour, prices)
-        yield (
-            _money(hours * prices.compute_hour, prices),
-            "for computing, spent",
-            f"{hours:,.2f} hours of {count_of(len(runs), 'run')} \u00d7 {of_hour} an hour",
-        )
+        took = f"{hours:,.2f} hours of {count_of(len(runs), 'run')} \u00d7 {of_hour} an hour"
+        yield _money(hours * prices.compute_hour, prices), "for computing, spent", took
 
 
 def _money(amount: float, prices: Prices) -> Span:

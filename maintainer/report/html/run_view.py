@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import tzinfo
 
 from maintainer.errors import ExitCode
@@ -16,7 +16,7 @@ from maintainer.model.plan.plan import HELD_BACK, Plan, TablePlan, is_place
 from maintainer.model.run.exit_codes import exit_code, exit_reason
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import RunEnd, RunOutcome, TableOutcome, TableStatus
-from maintainer.model.table.storage_facts import FileSizes, combined
+from maintainer.model.table.storage_facts import combined
 from maintainer.model.table.table_facts import LayoutBoxes
 from maintainer.policy.project.project_sections import Prices
 from maintainer.report.document.blocks import (
@@ -93,24 +93,31 @@ class ReportProject:
 NO_PROJECT = ReportProject()
 
 
-@dataclass(frozen=True, slots=True)
 class TableView:
     """One table's line, and everything below it where it is shown whole."""
 
-    anchor: str
-    end: TableOutcome
-    name: str
-    num_files_before: int | None
-    num_files_after: int | None
-    bytes_rewritten: int
-    proof: str
-    what: str
-    sizes_before: FileSizes = ()
-    sizes_after: FileSizes = ()
-    blocks: tuple[Block, ...] = ()
-    curves: tuple[Span, ...] = ()
-    boxes: LayoutBoxes | None = None
-    quarantined: bool = False
+    def __init__(
+        self, anchor: str, plan: TablePlan | None, table: TableOutcome, past: TableTimeline, tz: tzinfo, *, held: bool
+    ) -> None:
+        self.anchor, self.end, self.name, self.quarantined = anchor, table, table.ref.identifier, held
+        met, observed = table.files_before or (plan.checked if plan else None), plan.observed if plan else None
+        self.sizes_before = met.sizes if met else observed.file_sizes if observed else ()
+        self.num_files_before = met.num_files if met else observed.num_files if observed else None
+        work, commits = WorkDone(table.steps), [receipt for step in table.steps for receipt in step.commits]
+        taken, given = [commit.sizes_removed for commit in commits], [commit.sizes_added for commit in commits]
+        self.sizes_after = combined(self.sizes_before, taken, given)
+        self.num_files_after = self.num_files_before
+        if self.num_files_after is not None:
+            self.num_files_after += work.files_added - work.files_removed
+        if table.files_after is not None:
+            self.sizes_after, self.num_files_after = table.files_after.sizes, table.files_after.num_files
+        results = {result for _, result in map(proof_of, table.steps)}
+        self.proof = next((word for result, word in PROOF_WORDS.items() if result in results), "")
+        self.bytes_rewritten = work.bytes_removed
+        self.what = _what(plan, table)
+        self.blocks = (*(block for step in table.steps for block in step_blocks(plan, step, tz)), *_left_alone(plan))
+        self.curves = table_curves(past, tz)
+        self.boxes = next((step.boxes for step in reversed(table.steps) if step.boxes is not None), None)
 
     @property
     def mood(self) -> Role | None:
@@ -146,11 +153,12 @@ def run_view(
         ("run folder", run_folder),
     )
     shown, findings = frozenset(view.anchor for view in whole), page_findings(outcome, project.quarantined)
+    failed = any(table.status in BAD for table in outcome.user_tables)
+    went_well = not code and outcome.end is RunEnd.FINISHED
+    mood = Role.BAD if held or failed else Role.GOOD if went_well else Role.WARN
     return Page(
         f"{project.name}, {started}",
-        page_head(
-            project.name, started, _verdict(outcome, code, held), Role.BAD if held else _mood(outcome, code), findings
-        ),
+        page_head(project.name, started, _verdict(outcome, code, held), mood, findings),
         (
             Tiles((*_tiles(outcome, tables), *gain_tiles(gain, work), *proof_tiles(work))),
             *attention(findings),
@@ -194,24 +202,16 @@ def _row(views: Sequence[TableView], shown: Container[str]) -> Row:
 
 
 def table_views(
-    plan: Plan,
-    outcome: RunOutcome,
-    past: Mapping[str, TableTimeline],
-    tz: tzinfo,
-    quarantined: Container[str] = (),
+    plan: Plan, outcome: RunOutcome, past: Mapping[str, TableTimeline], tz: tzinfo, quarantined: Container[str] = ()
 ) -> list[TableView]:
     """Return what is shown of each table of a run, the worst first."""
     plans = {table.ref: table for table in plan.tables}
-    tables = [
-        replace(
-            _table(number, plans.get(table.ref), table, past.get(table.ref.identifier, TableTimeline()), tz),
-            quarantined=table.ref.identifier in quarantined,
-        )
-        for number, table in enumerate(outcome.tables)
-    ]
-    return sorted(
-        tables, key=lambda view: (not view.quarantined, worst_first(view.mood, view.bytes_rewritten, view.name))
-    )
+    tables = []
+    for number, table in enumerate(outcome.tables):
+        name = table.ref.identifier
+        known, held = past.get(name, TableTimeline()), name in quarantined
+        tables.append(TableView(f"t{number}", plans.get(table.ref), table, known, tz, held=held))
+    return sorted(tables, key=lambda view: worst_first(view.quarantined, view.mood, view.bytes_rewritten, view.name))
 
 
 def _details(whole: Sequence[TableView], alike: Container[str]) -> Iterator[Block]:
@@ -226,7 +226,7 @@ def _details(whole: Sequence[TableView], alike: Container[str]) -> Iterator[Bloc
     more = []
     for number, view in enumerate(whole):
         curves = view.curves if number < MAX_TABLES_WITH_CURVES else view.curves[:1]
-        box = _box(replace(view, curves=curves), is_open=view.mood is Role.BAD or view.anchor == pictured)
+        box = _box(view, curves, is_open=view.mood is Role.BAD or view.anchor == pictured)
         if view.anchor in alike and view.anchor != pictured:
             more.append(box)
         else:
@@ -235,7 +235,7 @@ def _details(whole: Sequence[TableView], alike: Container[str]) -> Iterator[Bloc
         yield Fold(f"{count_of(len(more), 'more table')}, each like one above", more, repeats=True)
 
 
-def _box(view: TableView, *, is_open: bool) -> Fold:
+def _box(view: TableView, curves: tuple[Span, ...], *, is_open: bool) -> Fold:
     files = ""
     if view.num_files_before is not None and view.num_files_after is not None and view.bytes_rewritten:
         files = f" {view.num_files_before:,} \u2192 {count_of(view.num_files_after, 'file')}"
@@ -249,8 +249,8 @@ def _box(view: TableView, *, is_open: bool) -> Fold:
         blocks.append(Line(Span("Files by size: before above the axis, after below it", drawing=chart)))
     if view.boxes:
         blocks += _layout(view.boxes)
-    if view.curves:
-        blocks.append(Line(view.curves))
+    if curves:
+        blocks.append(Line(curves))
     ended = spans(ended_cell(view.end.status, in_quarantine=view.quarantined))
     summary = (Span(view.name, Role.BOLD), " ", ended[0], Span(files, Role.DIM))
     return Fold(summary, (*blocks, *view.blocks), view.anchor, is_open)
@@ -262,13 +262,9 @@ def _layout(boxes: LayoutBoxes) -> Iterator[Line]:
     sides = [("before", boxes.before), *([] if boxes.after is None else [("after", boxes.after)])]
     pictures = [Span("", drawing=box_chart(files, boxes.num_ranks, boxes.columns, side)) for side, files in sides]
     yield Line(tuple(pictures))
-    yield Line(
-        Span(
-            "Z-order: each box is a file and spans the values of its rows. The less boxes overlap, the fewer files a "
-            f"query reads. {boxes.num_before:,} files before, {after}{drawn}.",
-            Role.DIM,
-        )
-    )
+    spanned = "Z-order: each box is a file and spans the values of its rows"
+    reads = "The less boxes overlap, the fewer files a query reads"
+    yield Line(Span(f"{spanned}. {reads}. {boxes.num_before:,} files before, {after}{drawn}.", Role.DIM))
 
 
 def _alike(view: TableView) -> Hashable:
@@ -291,15 +287,9 @@ def _left_alone(plan: TablePlan | None) -> list[Block]:
     return [Heading("Left alone", 3), Bullets(lines)] if lines else []
 
 
-def worst_first(mood: Role | None, bytes_rewritten: int, name: str) -> tuple[int, int, str]:
-    """Return a sort key: the worst tables, then those with most bytes rewritten."""
-    return ((Role.BAD, Role.WARN, Role.GOOD, None).index(mood), -bytes_rewritten, name)
-
-
-def _mood(outcome: RunOutcome, code: ExitCode) -> Role:
-    if any(table.status in BAD for table in outcome.user_tables):
-        return Role.BAD
-    return Role.WARN if code or outcome.end is not RunEnd.FINISHED else Role.GOOD
+def worst_first(held: bool, mood: Role | None, bytes_rewritten: int, name: str) -> tuple[bool, int, int, str]:
+    """Return a sort key: tables in quarantine, then the worst, then those with most bytes rewritten."""
+    return (not held, (Role.BAD, Role.WARN, Role.GOOD, None).index(mood), -bytes_rewritten, name)
 
 
 def _verdict(outcome: RunOutcome, code: ExitCode, held: int) -> str:
@@ -310,9 +300,8 @@ def _verdict(outcome: RunOutcome, code: ExitCode, held: int) -> str:
     reason = f"{count_of(failed, 'table')} failed" if failed else exit_reason(code)
     said = f"{reason} (exit code {code.value})" if code else "nothing failed in this run"
     if held:
-        said += (
-            f", {'and' if code else 'but'} {count_of(held, 'table')} {'is' if held == 1 else 'are'} in quarantine now"
-        )
+        tables = f"{count_of(held, 'table')} {'is' if held == 1 else 'are'} in quarantine now"
+        said += f", {'and' if code else 'but'} {tables}"
     return f"{said[0].upper()}{said[1:]}."
 
 
@@ -335,38 +324,6 @@ def _tiles(outcome: RunOutcome, tables: Sequence[TableView]) -> Iterator[Tile]:
         before, after = map(sum, zip(*changed, strict=True))
         whose = "the table" if len(changed) == 1 else f"the {len(changed):,} tables"
         yield f"{before:,} \u2192 {after:,}", f"files in {whose} rewritten", Role.GOOD
-
-
-def _table(number: int, plan: TablePlan | None, table: TableOutcome, past: TableTimeline, tz: tzinfo) -> TableView:
-    met = table.files_before or (plan.checked if plan else None)
-    left = table.files_after
-    observed = plan.observed if plan else None
-    commits = [receipt for step in table.steps for receipt in step.commits]
-    before = met.sizes if met else observed.file_sizes if observed else ()
-    num_before: int | None = met.num_files if met else observed.num_files if observed else None
-    work = WorkDone(table.steps)
-    if left is not None:
-        num_after: int | None = left.num_files
-        after = left.sizes
-    else:
-        after = combined(before, [c.sizes_removed for c in commits], [c.sizes_added for c in commits])
-        num_after = None if num_before is None else num_before + work.files_added - work.files_removed
-    results = {result for _, result in map(proof_of, table.steps)}
-    return TableView(
-        anchor=f"t{number}",
-        end=table,
-        name=table.ref.identifier,
-        num_files_before=num_before,
-        num_files_after=num_after,
-        bytes_rewritten=work.bytes_removed,
-        proof=next((word for result, word in PROOF_WORDS.items() if result in results), ""),
-        what=_what(plan, table),
-        sizes_before=before,
-        sizes_after=after,
-        blocks=(*(block for step in table.steps for block in step_blocks(plan, step, tz)), *_left_alone(plan)),
-        curves=table_curves(past, tz),
-        boxes=next((step.boxes for step in reversed(table.steps) if step.boxes is not None), None),
-    )
 
 
 def _what(plan: TablePlan | None, table: TableOutcome) -> str:

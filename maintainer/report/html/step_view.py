@@ -92,12 +92,11 @@ def verified_words(found: Iterable[HistoryRow]) -> Iterator[str]:
         yield f"It checked {count_of(len(rows) - MAX_VERIFIED_NAMED, 'more commit')}: `maintainer history` lists them."
 
 
-def is_praised(tables: Iterable[TableOutcome], quarantined: Container[str], found: Iterable[HistoryRow]) -> bool:
+def is_praised(tables: Sequence[TableOutcome], quarantined: Container[str], found: Iterable[HistoryRow]) -> bool:
     """Return whether nothing said that something is wrong.
 
     That is a proof, a check after a commit, a table in quarantine (by its identifier), and what `verify` found.
     """
-    tables = tuple(tables)
     if any(table.ref.identifier in quarantined for table in tables) or any(row.proof == "fail" for row in found):
         return False
     steps = [step for table in tables for step in table.steps]
@@ -119,11 +118,8 @@ def step_blocks(plan: TablePlan | None, step: StepOutcome, tz: tzinfo) -> list[B
     """Say of a step what was planned and why, what it did, and its proof."""
     planned, end = planned_step(plan, step), STEP_ENDS[step.status]
     said = describe([planned], tz) if planned else []
-    failed = [
-        Span(assertion_text(check), Role.BAD if check.outcome == "fail" else Role.WARN)
-        for check in step.assertions
-        if check.outcome != "pass"
-    ]
+    wrong = [check for check in step.assertions if check.outcome != "pass"]
+    failed = [Span(assertion_text(check), Role.BAD if check.outcome == "fail" else Role.WARN) for check in wrong]
     reasons = [reason for statement in said for reason in statement.reasons]
     took = Span(f"{step.duration_seconds:.1f} s", Role.DIM)
     did = did_text(step)

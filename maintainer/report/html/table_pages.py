@@ -20,7 +20,7 @@ from maintainer.report.html.run_view import ReportProject
 from maintainer.report.html.step_view import verified_words
 from maintainer.report.html.table_past import table_curves
 from maintainer.report.plan.plan_text import PlanTextOptions, subjects_of, summary_lines
-from maintainer.report.plan.plan_totals import Totals, rule_lines, total
+from maintainer.report.plan.plan_totals import Totals, rule_lines
 from maintainer.report.plan.why_text import why_blocks
 from maintainer.report.policy_text import explain_blocks
 from maintainer.report.run.run_findings import held_finding, joined, problem_finding
@@ -58,9 +58,10 @@ def table_page(record: KnownTable, tz: tzinfo) -> Page:
     verdict = ended_cell(table.end.status, in_quarantine=table.quarantined, failed=table.runs_failed)
     rewritten = format_size(table.bytes_rewritten) if table.bytes_rewritten else "nothing"
     tiles: list[Tile] = [(rewritten, "rewritten by the runs of this report", None)]
-    if table.num_files is not None and table.size_bytes is not None:
-        size = format_size(table.size_bytes)
-        tiles = [(f"{table.num_files:,}", "files now", None), (size, "in all of them", None), *tiles]
+    if table.past.points:
+        now = table.past.points[-1]
+        size = format_size(now.size_bytes)
+        tiles = [(f"{now.num_files:,}", "files now", None), (size, "in all of them", None), *tiles]
     if table.last_proof:
         good = Role.GOOD if table.last_proof == PROOF_WORDS["pass"] else Role.BAD
         tiles.append((table.last_proof, "the newest proof", good))
@@ -99,10 +100,9 @@ def state_page(project: ReportProject, why: str, plan: Plan, rows: Sequence[Stat
     about = f"{count_of(plan.num_tables, 'table')}, looked at {at:%A %-d %B %Y, %H:%M %Z}".rstrip()
     needs = f", and {count_of(len(findings), 'table needs', 'tables need')} a person" if findings else ""
     head = page_head(project.name, about, f"{ran}{needs}.", Role.BAD if findings else Role.BOLD)
-    tiles = tuple(_tiles(total(plan.user_tables), plan.num_tables))
+    tiles = tuple(_tiles(Totals(plan.user_tables), plan.num_tables))
     body: list[Block] = [Line(_next_step(plan)), *([Tiles(tiles)] if tiles else []), *attention(joined(findings))]
-    checked = [Line(sentence) for sentence in verified_words(project.verified)]
-    if checked:
+    if checked := [Line(sentence) for sentence in verified_words(project.verified)]:
         body += [Heading("What was verified"), *checked]
     if plan.tables:
         lines = [*summary_lines(plan), *rule_lines(plan)]

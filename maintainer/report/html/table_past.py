@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.steps import ZOrderStep
@@ -77,8 +77,7 @@ def past_of(runs: Sequence[tuple[Plan, RunOutcome]], key_of: TableKey = recorded
         runs: The oldest first.
         key_of: Which tables of two plans are one.
     """
-    points: dict[object, list[PastPoint]] = {}
-    layout: dict[object, list[LayoutPoint]] = {}
+    timelines: dict[object, tuple[list[PastPoint], list[LayoutPoint]]] = {}
     keys: dict[str, object] = {}
     for plan, outcome in runs:
         ended = {table.ref: table for table in outcome.tables}
@@ -91,13 +90,14 @@ def past_of(runs: Sequence[tuple[Plan, RunOutcome]], key_of: TableKey = recorded
             if key in drawn:  # two policies of one table: a run touches it for neither
                 continue
             drawn.add(key)
-            points.setdefault(key, []).extend(_points(plan, table, outcome, ended.get(table.ref)))
-            layout.setdefault(key, []).extend(_layouts(plan, table, outcome, ended.get(table.ref)))
-    for states in points.values():
-        states.sort(key=lambda point: point.at_ms)
-    for layouts in layout.values():
-        layouts.sort(key=itemgetter(0))
-    return {name: TableTimeline(_each_once(points[key]), tuple(layout[key])) for name, key in keys.items()}
+            points, layout = timelines.setdefault(key, ([], []))
+            points += _points(plan, table, outcome, ended.get(table.ref))
+            layout += _layouts(plan, table, outcome, ended.get(table.ref))
+    for points, layout in timelines.values():
+        points.sort(key=attrgetter("at_ms"))
+        layout.sort(key=itemgetter(0))
+    known = {key: TableTimeline(_each_once(points), tuple(layout)) for key, (points, layout) in timelines.items()}
+    return {name: known[key] for name, key in keys.items()}
 
 
 def _points(plan: Plan, table: TablePlan, outcome: RunOutcome, ended: TableOutcome | None) -> list[PastPoint]:
@@ -115,12 +115,9 @@ def _points(plan: Plan, table: TablePlan, outcome: RunOutcome, ended: TableOutco
     # Whatever ended the steps, it took the figures with it: the commits alone say what was done.
     work = WorkDone(ended.steps)
     at_ms = max(outcome.started_at_ms + round(outcome.duration_seconds * 1000), met.at_ms + 1)
-    left = PastPoint(
-        at_ms,
-        met.num_files + work.files_added - work.files_removed,
-        met.size_bytes + work.bytes_added - work.bytes_removed,
-    )
-    return [*points, left]
+    num_files = met.num_files + work.files_added - work.files_removed
+    size_bytes = met.size_bytes + work.bytes_added - work.bytes_removed
+    return [*points, PastPoint(at_ms, num_files, size_bytes)]
 
 
 def _of_look(seen: FilesSeen) -> PastPoint:
@@ -199,20 +196,11 @@ def _span(first: datetime, last: datetime) -> str:
     return f"{first:%-d}{'' if same_month else f'{first: %b}'} to {last:%-d %b}"
 
 
-@dataclass(frozen=True, slots=True)
-class TableRuns:
-    """A table under its newest name, and how each run ended for it, the oldest first; at least one."""
-
-    name: str
-    ends: tuple[tuple[RunOutcome, TableOutcome], ...]
-
-    @property
-    def newest(self) -> TableOutcome:
-        """How the table ended when it was last in a run."""
-        return self.ends[-1][1]
+TableRuns = list[tuple[RunOutcome, TableOutcome]]
+"""How each run ended for a table, the oldest first; at least one. The last one has the table's newest name."""
 
 
-def table_runs(runs: Sequence[tuple[Plan, RunOutcome]], key_of: TableKey) -> tuple[TableRuns, ...]:
+def table_runs(runs: Sequence[tuple[Plan, RunOutcome]], key_of: TableKey) -> list[TableRuns]:
     """Return every table of some runs once, in the order in which they were first met.
 
     A table that no run could read is told by its name. A table that was dropped, and whose name another one has now, is
@@ -223,8 +211,8 @@ def table_runs(runs: Sequence[tuple[Plan, RunOutcome]], key_of: TableKey) -> tup
         key_of: Which tables of two plans are one.
     """
     keys: dict[str, object] = {}
-    ends: dict[object, list[tuple[RunOutcome, TableOutcome]]] = {}
-    unread: list[tuple[RunOutcome, TableOutcome]] = []
+    ends: dict[object, TableRuns] = {}
+    unread: TableRuns = []
     for plan, outcome in runs:
         planned = {table.ref: table for table in plan.tables}
         met: set[object] = set()
@@ -242,10 +230,6 @@ def table_runs(runs: Sequence[tuple[Plan, RunOutcome]], key_of: TableKey) -> tup
     for end in unread:
         ends.setdefault(keys.get(end[1].ref.identifier, end[1].ref), []).append(end)
     order = {id(outcome): number for number, (_, outcome) in enumerate(runs)}
-    tables = []
-    for key, of_table in ends.items():
+    for of_table in ends.values():
         of_table.sort(key=lambda end: order[id(end[0])])
-        name = of_table[-1][1].ref.identifier
-        if keys.get(name, key) == key:
-            tables.append(TableRuns(name, tuple(of_table)))
-    return tuple(tables)
+    return [of_table for key, of_table in ends.items() if keys.get(of_table[-1][1].ref.identifier, key) == key]

@@ -42,15 +42,12 @@ def what_would_change(table: TablePlan, policy: ResolvedPolicy, at_ms: int) -> l
         at_ms: When it was planned, milliseconds since 1970 UTC.
     """
     rows = [(step_word(step.kind), text) for step in table.steps if (text := of_step(step, policy, at_ms))]
-    seen: set[ReasonCode] = set()
-    reasons = [*table.blocked, *(left.reason for left in table.left_alone)]
-    for reason in reasons:
-        if reason.code not in seen:
-            seen.add(reason.code)
-            entries = [entry for entry in table.left_alone if entry.reason.code is reason.code]
-            # What blocks alone is an entry, too: a reason counts with its line.
-            rows.append((reason.code.value, of_reason(reason.code, policy, entries or [LeftAlone(reason)])))
-    return rows
+    entries: dict[ReasonCode, list[LeftAlone]] = {reason.code: [] for reason in table.blocked}
+    for entry in table.left_alone:
+        entries.setdefault(entry.reason.code, []).append(entry)
+    # What blocks alone is an entry, too: a reason counts with its line.
+    alone = {reason.code: [LeftAlone(reason)] for reason in reversed(table.blocked)}
+    return rows + [(code.value, of_reason(code, policy, left or alone[code])) for code, left in entries.items()]
 
 
 def of_step(step: Step, policy: ResolvedPolicy, at_ms: int) -> str:
@@ -85,11 +82,8 @@ def _of_zorder(step: ZOrderStep, policy: ResolvedPolicy) -> str:
 
 
 def _of_properties(step: SetPropertiesStep, policy: ResolvedPolicy) -> str:
-    parts = dict.fromkeys(
-        part
-        for (name, _), reason in zip(step.after, step.reasons, strict=False)  # a saved plan may have fewer
-        if (part := _unasked(name, reason.code, policy)) is not None
-    )
+    pairs = zip(step.after, step.reasons, strict=False)  # a saved plan may have fewer
+    parts = dict.fromkeys(filter(None, (_unasked(name, reason.code, policy) for (name, _), reason in pairs)))
     return f"not done once {', or '.join(('the table has the value', *parts))}"
 
 
@@ -164,8 +158,7 @@ def _of_vacuum(step: VacuumStep, at_ms: int) -> str:
 
 def of_reason(code: ReasonCode, policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
     """Say what would bring on what is left alone for this reason."""
-    change = _CHANGES.get(code)
-    if change is not None:
+    if (change := _CHANGES.get(code)) is not None:
         return change(policy, entries)
     several = len(entries) > 1 or any(entry.partition_values is None for entry in entries)
     partitions = {"there": _there(entries), "partitions": "these partitions" if several else "the partition"}
@@ -196,11 +189,8 @@ def _at_target(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
 def _no_partner(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
     if policy.optimize.zorder is not None:
         return "taken when the partition gets another file"
-    return f"taken when the partition gets a small file that fits beside it within {_most(policy)}"
-
-
-def _most(policy: ResolvedPolicy) -> str:
-    return f"{_threshold(policy.optimize.max_file_size_bytes)} (optimize.maxFileSize)"
+    most = f"{_threshold(policy.optimize.max_file_size_bytes)} (optimize.maxFileSize)"
+    return f"taken when the partition gets a small file that fits beside it within {most}"
 
 
 def _nothing_expired(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
@@ -220,11 +210,8 @@ def _nothing_expired(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> st
 def _untracked(policy: ResolvedPolicy, entries: Sequence[LeftAlone]) -> str:
     parts = []
     if any(entry.reason.origin is not None for entry in entries):
-        age = (
-            ""
-            if policy.vacuum is None
-            else f" once unchanged for {format_duration(policy.vacuum.untracked_age_seconds)}"
-        )
+        vacuum = policy.vacuum
+        age = "" if vacuum is None else f" once unchanged for {format_duration(vacuum.untracked_age_seconds)}"
         parts.append(f"deleted with vacuum.deleteUntracked: true,{age} (vacuum.untrackedAge)")
     if any(entry.reason.origin is None for entry in entries):
         parts.append("kept as long as the reason holds; the next listing looks again")

@@ -30,7 +30,7 @@ from maintainer.report.document.blocks import (
 )
 from maintainer.report.document.markdown_writer import markdown_text
 from maintainer.report.plan.plan_text import PlanTextOptions, subjects_of, summary_lines
-from maintainer.report.plan.plan_totals import Totals, rule_lines, total
+from maintainer.report.plan.plan_totals import Totals, rule_lines
 from maintainer.report.plan.step_text import is_named
 from maintainer.report.style import Role
 from maintainer.units import count_of, format_size
@@ -51,8 +51,8 @@ MAX_ERROR_CHARACTERS = 500
 _WITHOUT_TIMES = PlanTextOptions(tz=None)
 
 
-def render_plan_markdown(plan: Plan, max_characters: int = MAX_CHARACTERS, compared: Comparison | None = None) -> str:
-    """Return the plan as GitHub Markdown of at most ``max_characters``, ending in a newline.
+def render_plan_markdown(plan: Plan, compared: Comparison | None = None) -> str:
+    """Return the plan as GitHub Markdown of at most ``MAX_CHARACTERS``, ending in a newline.
 
     What does not fit is counted, never dropped silently.
     """
@@ -62,15 +62,14 @@ def render_plan_markdown(plan: Plan, max_characters: int = MAX_CHARACTERS, compa
     head += map(Line, rule_lines(plan))
     parts = [f"{MARKER}\n{markdown_text(head)}"]
     if compared is not None:
-        parts.append(markdown_text(comparison_blocks(plan, compared), max_characters // 2))
+        parts.append(markdown_text(comparison_blocks(plan, compared), MAX_CHARACTERS // 2))
     blocks: list[Block] = [Heading("What the next apply does")] if compared is not None else []
     blocks.append(subjects_of(filter(is_named, plan.tables), _WITHOUT_TIMES))
     unnamed = [table for table in plan.user_tables if not is_named(table)]
     for word, is_waiting in (("waiting", True), ("up to date", False)):
-        tables = [table for table in unnamed if (table.state is TableState.WAITING) is is_waiting]
-        if tables:
+        if tables := [table for table in unnamed if (table.state is TableState.WAITING) is is_waiting]:
             blocks.append(Fold(f"{count_of(len(tables), 'table')} {word}", [subjects_of(tables, _WITHOUT_TIMES)]))
-    parts.append(markdown_text(blocks, max_characters - _AROUND - sum(map(len, parts))))
+    parts.append(markdown_text(blocks, MAX_CHARACTERS - _AROUND - sum(map(len, parts))))
     return "\n".join(part for part in parts if part.strip())
 
 
@@ -131,16 +130,14 @@ def comparison_blocks(plan: Plan, compared: Comparison) -> list[Block]:
         compared: With what.
     """
     changes, ref = compared.changes, literal(compared.ref)
-    shared = _table(
-        ("shared file", "value", "before", "now", "reaches"),
-        [(literal(c.file), literal(c.key), _value(c.before), _value(c.now), _reach(c)) for c in compared.shared],
-        ("change of a shared file", "changes of shared files"),
-    )
+    heading = ("shared file", "value", "before", "now", "reaches")
+    rows = [(literal(c.file), literal(c.key), _value(c.before), _value(c.now), _reach(c)) for c in compared.shared]
+    shared = _table(heading, rows, ("change of a shared file", "changes of shared files"))
     if not changes.any:
         return [Line(("No table's policy differs from ", ref, ".")), *shared]
     shorter = _alike((change.shorter_retention, change.table) for change in changes.changed)
     less = [_less_kept(tables, *retention) for retention, tables in shorter if retention is not None]
-    costs = _next_apply(total(compared.plan.user_tables), total(plan.user_tables))
+    costs = _next_apply(Totals(compared.plan.user_tables), Totals(plan.user_tables))
     values = [
         (named_literals(tables, MAX_NAMES), literal(value.key), _value(value.before), _value(value.now))
         for changed, tables in _alike((change.values, change.table) for change in changes.changed)
@@ -194,13 +191,9 @@ def _value(text: str) -> Text:
 
 def _next_apply(before: Totals, now: Totals) -> list[str]:
     lines = []
-    for old, new, what in (
-        (before.bytes_rewritten, now.bytes_rewritten, "rewrites"),
-        (before.bytes_deleted, now.bytes_deleted, "deletes"),
-    ):
+    rewrites, deletes = (before.bytes_rewritten, now.bytes_rewritten), (before.bytes_deleted, now.bytes_deleted)
+    for what, (old, new) in (("rewrites", rewrites), ("deletes", deletes)):
         if old != new:
-            more = "more" if new > old else "less"
-            lines.append(
-                f"the next apply {what} {format_size(abs(new - old))} {more}: {format_size(old)} -> {format_size(new)}"
-            )
+            change = f"{format_size(abs(new - old))} {'more' if new > old else 'less'}"
+            lines.append(f"the next apply {what} {change}: {format_size(old)} -> {format_size(new)}")
     return lines or ["the next apply rewrites and deletes as much as before"]

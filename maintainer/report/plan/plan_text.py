@@ -34,7 +34,7 @@ from maintainer.report.document.blocks import (
 )
 from maintainer.report.document.folding import FOLD, merged, nameless
 from maintainer.report.document.terminal_writer import terminal_text
-from maintainer.report.plan.plan_totals import cost_line, rule_lines, tables_line, total
+from maintainer.report.plan.plan_totals import Totals, cost_line, rule_lines, tables_line
 from maintainer.report.plan.step_text import (
     alike,
     describe,
@@ -120,11 +120,8 @@ def subjects_of(tables: Iterable[TablePlan], options: PlanTextOptions) -> Subjec
 
 def _groups(tables: Iterable[TablePlan], options: PlanTextOptions) -> list[list[TablePlan]]:
     order = list(_SYMBOLS)
-    return by_cause(
-        sorted(tables, key=lambda table: order.index(table.state)),
-        lambda table: None if options.verbose else _alike(table, options),
-        at_least=FOLD,
-    )
+    ordered = sorted(tables, key=lambda table: order.index(table.state))
+    return by_cause(ordered, lambda table: None if options.verbose else _alike(table, options), at_least=FOLD)
 
 
 _WRONG = (TableState.PROBLEM, TableState.BLOCKED)
@@ -205,15 +202,11 @@ def _statements(tables: Sequence[TablePlan], options: PlanTextOptions) -> Iterat
             statements[-1] = replace(statements[-1], facts=(said, *others))
         yield from statements
     yield from note_statements(tables)
-    lost = _conflict(first, options)
-    if lost is not None:
+    if (lost := _conflict(first, options)) is not None:
         yield Statement(Symbol.BLOCKED, "conflicts", (lost,))
-    yield from left_alone(
-        *([entry for entry in table.left_alone if entry.reason not in table.blocked] for table in tables),
-        verbose=options.verbose,
-        with_times=options.tz is not None,
-        is_aside=bool(first.steps),
-    )
+    entries = ([entry for entry in table.left_alone if entry.reason not in table.blocked] for table in tables)
+    has_steps, with_times = bool(first.steps), options.tz is not None
+    yield from left_alone(*entries, verbose=options.verbose, with_times=with_times, is_aside=has_steps)
 
 
 def problem_statement(table: TablePlan, *, in_brief: bool = False) -> Statement:
@@ -249,10 +242,8 @@ def conflict_line(rhythm: WriterRhythm | None, lost_ratio: float) -> str | None:
     """Say how much of a rewrite other writers will probably make useless; None for less than ``WORTH_A_LINE``."""
     if lost_ratio < WORTH_A_LINE:
         return None
-    text = f"other writers will probably make {short_share(lost_ratio)} of this useless"
-    if rhythm is None or not rhythm.num_taking:
-        return f"{text}, as in past runs"
-    return f"{text}: {_seen(rhythm)}"
+    why = ", as in past runs" if rhythm is None or not rhythm.num_taking else f": {_seen(rhythm)}"
+    return f"other writers will probably make {short_share(lost_ratio)} of this useless{why}"
 
 
 def rhythm_lines(rhythm: WriterRhythm, lost_ratio: float) -> list[str]:
@@ -261,9 +252,8 @@ def rhythm_lines(rhythm: WriterRhythm, lost_ratio: float) -> list[str]:
     if rhythm.num_taking:
         busiest = max(range(len(rhythm.taking_by_hour)), key=rhythm.taking_by_hour.__getitem__)
         most = rhythm.taking_by_hour[busiest]
-        lines.append(
-            f"most from {busiest:02d}:00 to {(busiest + 1) % 24:02d}:00 UTC: {most:,} of {rhythm.num_taking:,}"
-        )
+        hours = f"{busiest:02d}:00 to {(busiest + 1) % 24:02d}:00 UTC"
+        lines.append(f"most from {hours}: {most:,} of {rhythm.num_taking:,}")
     lines.append(f"chance that they make a rewrite useless if it runs now: {short_share(lost_ratio)}")
     return lines
 
@@ -276,12 +266,10 @@ def _seen(rhythm: WriterRhythm) -> str:
 
 def _quiet_line(tables: Sequence[TablePlan]) -> str:
     # Each table counts once, by the reason that most of its files are left alone for.
-    codes = Counter(
-        max(table.left_alone, key=lambda entry: entry.num_files).reason.code for table in tables if table.left_alone
-    )
-    why = ", ".join(
-        f"{reason_words()[code].words or code.value} ({count_of(number, 'table')})" for code, number in codes.items()
-    )
+    most = (max(table.left_alone, key=lambda entry: entry.num_files) for table in tables if table.left_alone)
+    codes = Counter(entry.reason.code for entry in most)
+    words = {code: reason_words()[code].words or code.value for code in codes}
+    why = ", ".join(f"{words[code]} ({count_of(number, 'table')})" for code, number in codes.items())
     return f"{count_of(len(tables), 'table')}   nothing to do{': ' + why if why else ''}"
 
 
@@ -306,7 +294,7 @@ def about_requests(number: int) -> str:
 
 def summary_lines(plan: Plan, options: PlanTextOptions | None = None) -> list[str]:
     """Say how many tables change, what is rewritten and deleted, how long that may take, and how many requests."""
-    totals, options = total(plan.user_tables), options or PlanTextOptions()
+    totals, options = Totals(plan.user_tables), options or PlanTextOptions()
     cost, asked = cost_line(totals), options.requests
     lines = [f"{tables_line(totals)}.", *([cost] if cost else [])]
     if cost and options.expected_time is not None:

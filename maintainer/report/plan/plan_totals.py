@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from maintainer.model.plan.plan import Plan, TablePlan, TableState, is_place
 from maintainer.model.plan.reasons import ReasonCode
@@ -14,35 +13,20 @@ from maintainer.report.text_layout import unsearched
 from maintainer.units import count_of, format_size, named
 
 
-@dataclass(frozen=True, slots=True)
 class Totals:
-    """What a plan adds up to; counted here, stored nowhere."""
+    """What tables of a plan add up to; counted here, stored nowhere."""
 
-    num_tables: Counter[TableState]
-    num_places: int
-    num_steps: Counter[str]
-    files_rewritten: int
-    bytes_rewritten: int
-    files_added: int
-    files_deleted: int
-    bytes_deleted: int
-
-
-def total(tables: Iterable[TablePlan]) -> Totals:
-    """Add up tables and steps."""
-    tables = tuple(tables)
-    rewrites = [step for table in tables for step in table.rewrites]
-    vacuums = [step for table in tables for step in table.steps if isinstance(step, VacuumStep)]
-    return Totals(
-        num_tables=Counter(table.state for table in tables if not is_place(table)),
-        num_places=sum(map(is_place, tables)),
-        num_steps=Counter(step_word(step.kind) for table in tables for step in table.steps),
-        files_rewritten=sum(step.num_files for step in rewrites),
-        bytes_rewritten=sum(step.size_bytes for step in rewrites),
-        files_added=sum(step.num_files_added for step in rewrites),
-        files_deleted=sum(len(step.files) for step in vacuums),
-        bytes_deleted=sum(step.size_bytes for step in vacuums),
-    )
+    def __init__(self, tables: Sequence[TablePlan]) -> None:
+        rewrites = [step for table in tables for step in table.rewrites]
+        vacuums = [step for table in tables for step in table.steps if isinstance(step, VacuumStep)]
+        self.num_tables = Counter(table.state for table in tables if not is_place(table))
+        self.num_places = sum(map(is_place, tables))
+        self.num_steps = Counter(step_word(step.kind) for table in tables for step in table.steps)
+        self.files_rewritten = sum(step.num_files for step in rewrites)
+        self.bytes_rewritten = sum(step.size_bytes for step in rewrites)
+        self.files_added = sum(step.num_files_added for step in rewrites)
+        self.files_deleted = sum(len(step.files) for step in vacuums)
+        self.bytes_deleted = sum(step.size_bytes for step in vacuums)
 
 
 _REST_WORDS = {
@@ -77,11 +61,9 @@ def rule_lines(plan: Plan) -> list[str]:
     lines = []
     if managed:
         lines.append(f"Managed by rules, without a file of their own: {count_of(len(managed), 'table')}.")
-    new = [table.ref.identifier for table in managed if table.is_new]
-    if new:
+    if new := [table.ref.identifier for table in managed if table.is_new]:
         lines.append(f"New since the last run ({len(new):,}): {named(new, MAX_TABLES_NAMED)}.")
-    gone = [f"{table.ref.identifier} ({table.source})" for table in plan.gone]
-    if gone:
+    if gone := [f"{table.ref.identifier} ({table.source})" for table in plan.gone]:
         lines.append(f"Gone since the last run ({len(gone):,}): {named(gone, MAX_TABLES_NAMED)}.")
     return lines
 

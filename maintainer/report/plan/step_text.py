@@ -101,11 +101,15 @@ def alike(step: Step) -> Hashable:
 
 def said_reasons(reasons: Sequence[Sequence[Reason]], *, with_times: bool = True) -> tuple[tuple[str, str], ...]:
     """Return each reason as a sentence and its policy line; those of several tables that go together are one."""
-    said = []
-    for each in zip(*reasons, strict=False):
-        fixed = not with_times and reason_words()[each[0].code].timeless
-        said.append((fixed or merged([reason.text for reason in each]), places(reason.origin for reason in each)))
-    return tuple(said)
+    return tuple(
+        (_sentence(each, with_times=with_times), places(reason.origin for reason in each))
+        for each in zip(*reasons, strict=False)
+    )
+
+
+def _sentence(alike: Sequence[Reason], *, with_times: bool) -> str:
+    """Say a reason, or several that go together, as one; without times where none may stand."""
+    return (not with_times and reason_words()[alike[0].code].timeless) or merged([reason.text for reason in alike])
 
 
 def places(origins: Iterable[str | None]) -> str:
@@ -120,8 +124,7 @@ def _rewrite_line(first: RewriteStep, steps: Sequence[RewriteStep]) -> str:
     turns = [step.planned_turn for step in steps if isinstance(step, ZOrderStep) and step.planned_turn is not None]
     if turns:
         pairs = [(turn.before, turn.after) for turn in turns]
-        known = [(before.files_read, after.files_read) for before, after in pairs if before and after]
-        if known:
+        if known := [(before.files_read, after.files_read) for before, after in pairs if before and after]:
             sums = map(sum, zip(*known, strict=True))
             read, to_read = (f"{each:,.1f}".removesuffix(".0") for each in sums)
             facts += f", files read per query {read} -> about {to_read}"
@@ -192,28 +195,24 @@ def _vacuum_facts(steps: Sequence[VacuumStep], tz: tzinfo | None) -> list[Text]:
     ]
     if first.after is not None:
         facts.append(_AFTER[first.after])
-    kinds: dict[str, list[int]] = {}
+    numbers, sizes = Counter[str](), Counter[str]()
     for kind, number, size in (each for step in steps for each in step.by_kind):
-        sums = kinds.setdefault(kind, [0, 0])
-        kinds[kind] = [sums[0] + number, sums[1] + size]
-    if kinds.keys() - {"data"}:
-        facts.append(", ".join(f"{_KINDS.get(k, k)} {num:,} ({format_size(size)})" for k, (num, size) in kinds.items()))
+        numbers[kind] += number
+        sizes[kind] += size
+    if numbers.keys() - {"data"}:
+        facts.append(", ".join(f"{_KINDS.get(k, k)} {num:,} ({format_size(sizes[k])})" for k, num in numbers.items()))
     removed = [at_ms for step in steps for at_ms in (step.oldest_ms, step.youngest_ms) if at_ms is not None]
     if tz is not None and removed:
         oldest, youngest = when(min(removed), tz), when(max(removed), tz)
         facts.append(f"removed {oldest}" if oldest == youngest else f"removed from {oldest} to {youngest}")
-    emptied = [run for step in steps for run in step.emptied]
-    if emptied:
+    if emptied := [run for step in steps for run in step.emptied]:
         num, size = sum(run.num_files for run in emptied), sum(run.size_bytes for run in emptied)
         facts.append(f"from the trash {count_of(num, 'file')}, {format_size(size)}")
-    listings = [step.listing for step in steps if step.listing is not None]
-    if listings:
-        files, folders, requests = (
-            sum(getattr(listing, name) for listing in listings) for name in ("num_files", "num_folders", "num_requests")
-        )
-        facts.append(
-            f"listed {count_of(files, 'file')} in {count_of(folders, 'folder')}, about {count_of(requests, 'request')}"
-        )
+    if listings := [step.listing for step in steps if step.listing is not None]:
+        files = count_of(sum(each.num_files for each in listings), "file")
+        folders = count_of(sum(each.num_folders for each in listings), "folder")
+        requests = count_of(sum(each.num_requests for each in listings), "request")
+        facts.append(f"listed {files} in {folders}, about {requests}")
     return facts
 
 
@@ -246,7 +245,7 @@ def _bins_and_files(step: Step) -> Iterable[str]:
             rows = [
                 (
                     f"commit {number}/{len(step.batches)}",
-                    f"{count_of(len(bin_.files), 'file')}",
+                    count_of(len(bin_.files), "file"),
                     format_size(bin_.size_bytes),
                     partition(bin_.partition_texts),
                 )
@@ -290,14 +289,11 @@ def left_alone(
 def _left_alone(members: Sequence[tuple[int, LeftAlone]], with_times: bool, is_aside: bool) -> Statement:
     entries = [entry for _, entry in members]
     code, only = entries[0].reason.code, entries[0].partition_values if len(entries) == 1 else None
-    num_partitions = len({(number, entry.partition_values) for number, entry in members if entry.partition_values})
-    amount = how_much(
-        sum(entry.num_files for entry in entries),
-        sum(entry.size_bytes for entry in entries),
-        0 if only else num_partitions,
-    )
+    partitions = {(number, entry.partition_values) for number, entry in members if entry.partition_values and not only}
+    num_files, size_bytes = sum(entry.num_files for entry in entries), sum(entry.size_bytes for entry in entries)
+    amount = how_much(num_files, size_bytes, len(partitions))
     amount = f"{partition(only)}  {amount}".rstrip() if only else amount
-    text = (not with_times and reason_words()[code].timeless) or merged([entry.reason.text for entry in entries])
+    text = _sentence([entry.reason for entry in entries], with_times=with_times)
     reason = (with_code(code, text), places(entry.reason.origin for entry in entries))
     return Statement(Symbol.LEFT, "left alone", (amount,) if amount else (), (reason,), is_aside=is_aside)
 

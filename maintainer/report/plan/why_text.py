@@ -7,8 +7,8 @@ reached, an open window) decided nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from maintainer.model.plan.lanes import Lane, LaneChoice
 from maintainer.model.plan.plan import Checks, LeftAlone, TablePlan
@@ -51,8 +51,7 @@ _NOTHING_ASKED = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DecidingSetting:
+class DecidingSetting(NamedTuple):
     """A setting with its value in words; ``place`` is file and line that won, ``built-in`` for a default."""
 
     key: str
@@ -71,7 +70,8 @@ def deciding_settings(table: TablePlan, policy: ResolvedPolicy) -> tuple[Decidin
     keys = [*_of_table(table, policy), *(key for step in table.steps for key in _of_step(step, policy))]
     if _MIN in keys and policy.origin(_MIN) == BUILT_IN and policy.origin(_MAX) != BUILT_IN:
         keys.append(_MAX)  # the default is three quarters of what somebody wrote
-    names = {name for key in keys for name in (_below(key, values) if key not in values else ()) or (key,)}
+    below = {key: [name for name in values if name.startswith(f"{key}.")] for key in keys if key not in values}
+    names = {name for key in keys for name in below.get(key) or (key,)}
     return tuple(DecidingSetting(name, values.get(name, NOT_SET), _place_of(name, policy)) for name in sorted(names))
 
 
@@ -79,10 +79,6 @@ def _place_of(key: str, policy: ResolvedPolicy) -> str:
     """Return where a value was written; a default has no line, also where somebody wrote the map around it."""
     written = key in policy.origins or key.startswith("consumers.")  # the members of a list have the list's line
     return policy.place_of(key) if written else str(BUILT_IN)
-
-
-def _below(key: str, values: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(name for name in values if name.startswith(f"{key}."))
 
 
 def _of_table(table: TablePlan, policy: ResolvedPolicy) -> Iterator[str]:
@@ -101,8 +97,7 @@ def _of_left_alone(entry: LeftAlone, policy: ResolvedPolicy) -> Iterator[str]:
     if code is ReasonCode.AT_TARGET and by_rewrite:
         yield from _rewrite_keys(policy)
     elif code is ReasonCode.AT_TARGET and entry.size_bytes < entry.num_files * optimize.min_file_size_bytes:
-        # Small ones that a rewrite packed up to today's size.
-        yield from ("optimize.minFileSize", "optimize.maxFileSize")
+        yield from (_MIN, _MAX)  # small ones that a rewrite packed up to today's size
     elif code is ReasonCode.NO_PARTNER and optimize.zorder is not None:
         yield from ("optimize.zorder.columns", "optimize.zorder.mode")
         if optimize.zorder.mode is ZOrderMode.FULL:
@@ -149,8 +144,7 @@ def _of_horizon(origin: str | None, decider: str, policy: ResolvedPolicy) -> Ite
     """Yield what keeps removed files the longest; nothing where a table property or the log's writes do."""
     if policy.vacuum is None or origin is None:
         return
-    named = [key for name in (" (", ", whose") for key in _consumer_keys(decider, policy, name)]
-    if named:
+    if named := [key for name in (" (", ", whose") for key in _consumer_keys(decider, policy, name)]:
         yield from named
     elif policy.vacuum.retention_seconds < FLOOR_SECONDS and not policy.vacuum.allow_short_retention:
         yield "vacuum.allowShortRetention"
@@ -160,9 +154,7 @@ def _of_horizon(origin: str | None, decider: str, policy: ResolvedPolicy) -> Ite
 
 def _consumer_keys(text: str, policy: ResolvedPolicy, behind: str = " ") -> list[str]:
     """Return the keys of the consumers that a text names, by what stands behind the name."""
-    return [
-        f"consumers.{consumer.name}" for consumer in policy.consumers if f"consumer {consumer.name}{behind}" in text
-    ]
+    return [f"consumers.{each.name}" for each in policy.consumers if f"consumer {each.name}{behind}" in text]
 
 
 def _rewrite_keys(policy: ResolvedPolicy) -> Iterator[str]:
@@ -277,8 +269,7 @@ def why_blocks(
     if auto_compact is not None:
         document += _columns("Auto compaction by its writers", [(f"= {_switch(auto_compact)}",)])
     if policy is not None:
-        settings = [(row.key, row.value, row.place) for row in deciding_settings(table, policy)]
-        document += _columns("Decided by", settings, gap=3)
+        document += _columns("Decided by", deciding_settings(table, policy), gap=3)
     return document
 
 
@@ -287,10 +278,8 @@ def _decisions(table: TablePlan, options: PlanTextOptions) -> list[Block]:
         return _section("Cannot be planned", [problem_statement(table)])
     document: list[Block] = []
     if table.blocked:
-        statements = [
-            Statement(Symbol.BLOCKED, "blocked", (), ((with_code(reason.code, reason.text), reason.origin or ""),))
-            for reason in table.blocked
-        ]
+        said = [(with_code(reason.code, reason.text), reason.origin or "") for reason in table.blocked]
+        statements = [Statement(Symbol.BLOCKED, "blocked", (), (reason,)) for reason in said]
         document += _section("Blocked: nothing is done until this changes", statements)
     steps = [statement for step in table.steps for statement in describe([step], options.tz)]
     document += _section(f"Will do ({count_of(len(table.steps), 'step')})", [*steps, *note_statements([table])])

@@ -135,9 +135,8 @@ def figures(*steps: StepOutcome) -> str:
     work = WorkDone(steps)
     parts = []
     if work.files_removed or work.files_added:
-        parts.append(
-            f"{work.files_removed:,} -> {count_of(work.files_added, 'file')}, {format_size(work.bytes_removed)}"
-        )
+        files = f"{work.files_removed:,} -> {count_of(work.files_added, 'file')}"
+        parts.append(f"{files}, {format_size(work.bytes_removed)}")
     # Where a check after the commit failed, nobody should read on this line that all is proven.
     if work.commits_proven and all(step.status is not StepStatus.VERIFY_FAILED for step in steps):
         rows = sum(proof.read.rows for step in steps for proof in step.proofs if proof.holds)
@@ -148,10 +147,9 @@ def figures(*steps: StepOutcome) -> str:
 
 
 def _deleted(vacuums: Sequence[VacuumReceipt]) -> Iterator[str]:
-    for done, receipts in (
-        ("deleted", [vacuum for vacuum in vacuums if vacuum.trash is None]),
-        ("moved to the trash", [vacuum for vacuum in vacuums if vacuum.trash is not None]),
-    ):
+    for_good = [vacuum for vacuum in vacuums if vacuum.trash is None]
+    into_trash = [vacuum for vacuum in vacuums if vacuum.trash is not None]
+    for done, receipts in (("deleted", for_good), ("moved to the trash", into_trash)):
         num, size = sum(each.num_files_deleted for each in receipts), sum(each.bytes_deleted for each in receipts)
         if num or any(not each.num_files_emptied for each in receipts):
             yield f"{count_of(num, 'file')}, {format_size(size)} {done}"

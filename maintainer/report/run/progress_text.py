@@ -118,14 +118,10 @@ class _Running:
 
     @property
     def detail(self) -> str:
-        """Commits that are done, and what the step does now."""
-        return f"{self.batches}  {progress_words(self.progress)}" if self.progress is not None else self.batches
-
-    @property
-    def batches(self) -> str:
-        """How many of several commits are done; empty for a step of one commit."""
+        """How many of several commits are done, and what the step does now."""
         total = self.event.num_batches
-        return f"  {self.num_batches_done}/{total} commits" if total > 1 else ""
+        commits = f"  {self.num_batches_done}/{total} commits" if total > 1 else ""
+        return f"{commits}  {progress_words(self.progress)}" if self.progress is not None else commits
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +202,8 @@ class ProgressText:
             case StepStarted():
                 self._running[event.step_id] = _Running(event, event.at_ms)
                 batches = count_of(event.num_batches, "commit") if event.num_batches > 1 else ""
-                line = self._line(event.at_ms, event.number, event.table, event.kind, ("START", None), "", batches)
-                return [] if self._live else [line]
+                head = self._head(event.at_ms, event.number, event.table, event.kind)
+                return [] if self._live else [self._line(head, "START", None, "", batches)]
             case StepHeartbeat():
                 return self._heartbeat(event)
             case StepFinished():
@@ -217,9 +213,9 @@ class ProgressText:
                 lines = details(event.outcome) if self._verbose else []
                 return [self._finished_line(event), *(f"    {line}" for line in lines)]
             case Verified():
-                word = (event.result.upper(), _VERDICT_ROLE[Verdict(event.result)])
-                took, detail = _short(event.duration_seconds), verified_detail(event)
-                return [self._line(event.at_ms, None, event.table, "verify", word, took, detail)]
+                head, word = self._head(event.at_ms, None, event.table, "verify"), event.result.upper()
+                role, took = _VERDICT_ROLE[Verdict(event.result)], _short(event.duration_seconds)
+                return [self._line(head, word, role, took, verified_detail(event))]
             case RunStopping():
                 grace = format_duration(round(event.grace_seconds))
                 at_most = format_duration(round(event.at_most_seconds))
@@ -262,18 +258,18 @@ class ProgressText:
             why = f"{why[:MAX_NOTE]}... (the rest is in results.json, and here with -v)"
         detail = "   ".join(part for part in (figures(step), why) if part)
         end = STEP_ENDS[step.status]
-        return self._line(event.at_ms, event.number, event.table, step.kind, (end.word, end.role), took, detail)
+        head = self._head(event.at_ms, event.number, event.table, step.kind)
+        return self._line(head, end.word, end.role, took, detail)
 
     def _table_lines(self, at_ms: int, outcome: TableOutcome) -> list[str]:
         """Return a line for a table that did not come to a step; the steps of the others have said all."""
-        status, problem = outcome.status, outcome.problem
-        end = TABLE_ENDS[status]
-        word = (end.word, end.role or Role.DIM) if end.word else None
+        status, problem, end = outcome.status, outcome.problem, TABLE_ENDS[outcome.status]
+        word, role = end.word, end.role or Role.DIM
         if status is TableStatus.UP_TO_DATE or (status is TableStatus.WAITING and problem is None):
-            word = word if self._verbose else None
-        if word is None and problem is not None and all(step.error != problem for step in outcome.steps):
-            word = ("FAIL", Role.BAD)
-        if word is None:
+            word = word if self._verbose else ""
+        if not word and problem is not None and all(step.error != problem for step in outcome.steps):
+            word, role = "FAIL", Role.BAD
+        if not word:
             return []
         if problem is None:
             detail = end.text
@@ -281,21 +277,10 @@ class ProgressText:
             detail = f"{printable(problem.code)}, in full at the end"
         else:
             detail = f"{printable(problem.code)}: {printable(problem.what)}"
-        return [self._line(at_ms, None, outcome.ref.identifier, "", word, "", detail)]
+        return [self._line(self._head(at_ms, None, outcome.ref.identifier, ""), word, role, "", detail)]
 
-    def _line(
-        self,
-        at_ms: int,
-        number: int | None,
-        table: str,
-        kind: str,
-        status: tuple[str, Role | None],
-        took: str,
-        detail: str,
-    ) -> str:
-        word, role = status
+    def _line(self, head: str, word: str, role: Role | None, took: str, detail: str) -> str:
         painted = self._style.paint(pad(word, _STATUS_WIDTH), role) if role else pad(word, _STATUS_WIDTH)
-        head = self._head(at_ms, number, table, kind)
         return f"{head}  {painted}  {pad_left(took, _DURATION_WIDTH)}  {detail}".rstrip()
 
     def _head(self, at_ms: int, number: int | None, table: str, kind: str) -> str:

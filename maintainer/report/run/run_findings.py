@@ -33,9 +33,7 @@ def run_findings(outcome: RunOutcome) -> list[Finding]:
     findings = [finding for table in outcome.user_tables for finding in _of_table(table)]
     of_ledger = [finding for table in outcome.tables if table.is_ledger for finding in _of_table(table)]
     # Nobody's data is worse for a ledger that could not be maintained; a failed verification stays what it is.
-    findings += [
-        finding if finding.rank == 0 else replace(finding, rank=3, severity=Severity.WARNING) for finding in of_ledger
-    ]
+    findings += [each if each.rank == 0 else replace(each, rank=3, severity=Severity.WARNING) for each in of_ledger]
     findings += [problem_finding(problem, table="this run") for problem in outcome.problems]
     return sorted(findings, key=lambda finding: finding.rank)
 
@@ -47,11 +45,8 @@ def page_findings(outcome: RunOutcome, quarantined: Mapping[str, str]) -> list[F
         outcome: The run, or of each table its newest outcome.
         quarantined: Why a table is in quarantine, by its identifier.
     """
-    held = [
-        held_finding(table.ref.identifier, quarantined[table.ref.identifier], table.policy_file)
-        for table in outcome.user_tables
-        if table.ref.identifier in quarantined
-    ]
+    files = {table.ref.identifier: table.policy_file for table in outcome.user_tables}
+    held = [held_finding(name, quarantined[name], file) for name, file in files.items() if name in quarantined]
     said = {finding.table for finding in held}
     others = [finding for finding in run_findings(outcome) if finding.code != _QUARANTINE or finding.table not in said]
     return joined(sorted([*others, *held], key=lambda finding: finding.rank))
@@ -59,15 +54,8 @@ def page_findings(outcome: RunOutcome, quarantined: Mapping[str, str]) -> list[F
 
 def held_finding(name: str, reason: str, policy_file: str) -> Finding:
     """Return that a table is in quarantine, why, and what ends it."""
-    return Finding(
-        Severity.ERROR,
-        _QUARANTINE,
-        f"in quarantine, no run changes it until a person has looked: {reason}",
-        lift_help(shlex.quote(name)),
-        table=name,
-        file=policy_file,
-        rank=0,
-    )
+    what = f"in quarantine, no run changes it until a person has looked: {reason}"
+    return Finding(Severity.ERROR, _QUARANTINE, what, lift_help(shlex.quote(name)), name, file=policy_file, rank=0)
 
 
 def problem_finding(problem: Problem, severity: Severity = Severity.ERROR, *, table: str = "") -> Finding:
@@ -116,20 +104,10 @@ def _of_table(table: TableOutcome) -> Iterator[Finding]:
 
 def _checks_not_passed(table: TableOutcome, step: StepOutcome) -> Finding:
     """Report checks that did not change the step's end: they could not be made, or failed before the step as well."""
-    notes = _check_notes(step)
-    what = (
-        step.note or f"{len(notes):,} of {count_of(len(step.assertions), 'check')} did not pass; the step itself stands"
-    )
-    return Finding(
-        Severity.WARNING,
-        code="",
-        what=what,
-        table=table.ref.identifier,
-        step=step_word(step.kind),
-        file=table.policy_file,
-        notes=tuple(notes),
-        rank=3,
-    )
+    name, notes = table.ref.identifier, _check_notes(step)
+    what = f"{len(notes):,} of {count_of(len(step.assertions), 'check')} did not pass; the step itself stands"
+    finding = Finding(Severity.WARNING, "", step.note or what, table=name, step=step_word(step.kind))
+    return replace(finding, file=table.policy_file, notes=tuple(notes), rank=3)
 
 
 def _of_step(table: TableOutcome, step: StepOutcome) -> Finding:
@@ -144,14 +122,10 @@ def _of_step(table: TableOutcome, step: StepOutcome) -> Finding:
         notes.append(f"still there: {named([printable(path) for path in step.vacuum.remaining], 3)}")
     if incomplete and step.note:
         notes.append(printable(step.note))
-    error = end.role is Role.BAD
-    return replace(
-        problem_finding(problem, Severity.ERROR if error else Severity.WARNING, table=table.ref.identifier),
-        step=step_word(step.kind),
-        file=table.policy_file,
-        notes=tuple(notes),
-        rank=0 if step.status is StepStatus.VERIFY_FAILED else 1 if error else 3,
-    )
+    severity, rank = (Severity.ERROR, 1) if end.role is Role.BAD else (Severity.WARNING, 3)
+    rank = 0 if step.status is StepStatus.VERIFY_FAILED else rank
+    finding = problem_finding(problem, severity, table=table.ref.identifier)
+    return replace(finding, step=step_word(step.kind), file=table.policy_file, notes=tuple(notes), rank=rank)
 
 
 def _check_notes(step: StepOutcome) -> list[str]:
@@ -160,11 +134,11 @@ def _check_notes(step: StepOutcome) -> list[str]:
 
 def render_junit(outcome: RunOutcome) -> str:
     """Return a run as a JUnit XML document, ending in a newline."""
-    suites = [
-        Suite(table.ref.identifier, _cases(table), sum(step.duration_seconds for step in table.steps))
-        for table in outcome.tables
-        if not table.is_ledger or any(case.element for case in _cases(table))
-    ]
+    suites = []
+    for table in outcome.tables:
+        cases, seconds = _cases(table), sum(step.duration_seconds for step in table.steps)
+        if not table.is_ledger or any(case.element for case in cases):
+            suites.append(Suite(table.ref.identifier, cases, seconds))
     return render_suites("maintainer apply", suites, outcome.duration_seconds, outcome.started_at_ms)
 
 

@@ -45,9 +45,7 @@ END_TEXT = {
 }
 """What stands in the place of the exit code of a run that did not come to its end."""
 
-_LEFT_UNDONE = frozenset(
-    {TableStatus.FAILED, TableStatus.YIELDED, TableStatus.NOT_REACHED, TableStatus.INTERRUPTED},
-)
+_LEFT_UNDONE = frozenset({TableStatus.FAILED, TableStatus.YIELDED, TableStatus.NOT_REACHED, TableStatus.INTERRUPTED})
 """Tables with a rest that ``retry`` takes up; a failed verification is not for a retry."""
 
 
@@ -87,19 +85,15 @@ def run_markdown(outcome: RunOutcome) -> str:
     code = exit_code(outcome)
     title = f"maintainer apply: {exit_reason(code)} (exit code {code.value})"
     head: list[Block] = [Heading(title, 1), Line(("Run ", literal(outcome.run_id)))]
-    return markdown_text(
-        [*head, *_totals(outcome), *_findings(outcome), ended_tables(table for table in outcome.tables if table.steps)]
-    )
+    worked_on = ended_tables(table for table in outcome.tables if table.steps)
+    return markdown_text([*head, *_totals(outcome), *_findings(outcome), worked_on])
 
 
 def ended_tables(tables: Iterable[TableOutcome], *, verbose: bool = False) -> Subjects:
     """Return how tables ended, the worst first; those that ended alike are one, if not ``verbose``."""
     order = list(TABLE_ENDS)[::-1]
-    groups = by_cause(
-        sorted(tables, key=lambda table: order.index(table.status)),
-        lambda table: None if verbose or table.is_ledger else _alike(table),
-        at_least=FOLD,
-    )
+    ordered = sorted(tables, key=lambda table: order.index(table.status))
+    groups = by_cause(ordered, lambda table: None if verbose or table.is_ledger else _alike(table), at_least=FOLD)
     return Subjects([
         Subject(
             symbol_of(TABLE_ENDS[group[0].status].role),
@@ -153,28 +147,15 @@ def _findings(outcome: RunOutcome) -> list[Block]:
 
 
 def _totals(outcome: RunOutcome) -> list[Block]:
-    lines: list[Text] = [
-        _steps_line(outcome),
-        _tables_line(outcome),
-        _work_line(outcome),
-        _requests_line(outcome.requests),
-        _ledger_line(outcome),
-    ]
-    return [Line(line) for line in lines if line]
+    lines = [_work_line(outcome), _requests_line(outcome.requests), _ledger_line(outcome)]
+    return [Line(_steps_line(outcome)), Line(_tables_line(outcome)), *map(Line, filter(None, lines))]
 
 
 def _steps_line(outcome: RunOutcome) -> Text:
     numbers = Counter(step.status for table in outcome.user_tables for step in table.steps)
-    failed = numbers[StepStatus.FAILED] + numbers[StepStatus.VERIFY_FAILED]
-    parts = [
-        f"{count_of(numbers[StepStatus.SUCCEEDED], 'step')} succeeded",
-        f"{failed:,} failed",
-        *(
-            f"{numbers[status]:,} {end.counted}"
-            for status, end in STEP_ENDS.items()
-            if numbers[status] and end.counted not in ("succeeded", "failed")
-        ),
-    ]
+    failed = numbers.pop(StepStatus.FAILED, 0) + numbers.pop(StepStatus.VERIFY_FAILED, 0)
+    parts = [f"{count_of(numbers.pop(StepStatus.SUCCEEDED, 0), 'step')} succeeded", f"{failed:,} failed"]
+    parts += [f"{numbers[status]:,} {end.counted}" for status, end in STEP_ENDS.items() if numbers[status]]
     verb = f"Interrupted by {outcome.interrupted_by} after" if outcome.interrupted_by else "Done in"
     if outcome.end is not RunEnd.FINISHED:
         verb = "Killed after" if outcome.end is RunEnd.DIED else "Since"
@@ -186,11 +167,8 @@ def _steps_line(outcome: RunOutcome) -> Text:
 
 
 def _tables_line(outcome: RunOutcome) -> Text:
-    counted = [
-        Span(f"{number:,} {end.counted}", end.role)
-        for status, end in TABLE_ENDS.items()
-        if (number := outcome.count(status))
-    ]
+    numbers = {end: outcome.count(status) for status, end in TABLE_ENDS.items()}
+    counted = [Span(f"{number:,} {end.counted}", end.role) for end, number in numbers.items() if number]
     places = sum(map(is_place, outcome.tables))
     by_end = joined_texts(counted, ", ") or ("none found" if places else "none selected")
     tables = count_of(len(outcome.user_tables) - places, "table")
@@ -198,8 +176,7 @@ def _tables_line(outcome: RunOutcome) -> Text:
 
 
 def _work_line(outcome: RunOutcome) -> str:
-    work = WorkDone.of_run(outcome)
-    parts = []
+    work, parts = WorkDone.of_run(outcome), []
     if work.files_removed:
         metrics = [step.metrics for table in outcome.user_tables for step in table.steps if step.metrics]
         num_bins, num_commits = sum(each.num_bins for each in metrics), sum(each.num_batches for each in metrics)

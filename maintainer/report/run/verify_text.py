@@ -62,11 +62,8 @@ def _cause(table: TableVerification) -> object:
     problem = table.problem
     if problem is None or table.commit is not None:
         return None
-    return (
-        table.is_place,
-        problem.code,
-        *(nameless(said, table.ref.identifier) for said in (problem.what, problem.help)),
-    )
+    what, to_do = (nameless(said, table.ref.identifier) for said in (problem.what, problem.help))
+    return (table.is_place, problem.code, what, to_do)
 
 
 def verify_line(table: TableVerification, style: Style = PLAIN) -> str:
