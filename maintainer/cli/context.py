@@ -49,10 +49,8 @@ class CliContext:
 def find_project_root(start: Path) -> Path:
     """Return the nearest folder at or above ``start`` that holds maintainer.yml, else ``start`` itself."""
     start = start.resolve()
-    for folder in [start, *start.parents][:_MAX_ANCESTORS]:
-        if (folder / PROJECT_FILE).is_file():
-            return folder
-    return start
+    folders = [start, *start.parents][:_MAX_ANCESTORS]
+    return next((folder for folder in folders if (folder / PROJECT_FILE).is_file()), start)
 
 
 _GIVEN = "maintainer.given"
@@ -146,9 +144,8 @@ def open_project(context: CliContext, only: str | None = None) -> Project:
         project = Project.load(context.project_root, context.env, only)
     except PolicyProblems as problems:
         loaded = problems.loaded
-        report = DiagnosticsReport(
-            loaded.diagnostics, loaded.files_read, loaded.policy_count, time.monotonic() - started
-        )
+        seconds = time.monotonic() - started
+        report = DiagnosticsReport(loaded.diagnostics, loaded.files_read, loaded.policy_count, seconds)
         for block in render_full(report, project_lines(loaded.root, {}), Style(context.color_stderr)):
             click.echo(block, err=True)
         raise

@@ -180,9 +180,8 @@ def _managed(
             projects[at] = project = search_tables(project, engine)
         except EnvironmentUnfit:
             continue  # what the session lacks is a check of its own
-        for problem, *others in by_cause(
-            project.loaded.problems, lambda each: (each.error.code, each.error.what, each.error.help)
-        ):
+        problems = project.loaded.problems
+        for problem, *others in by_cause(problems, lambda each: (each.error.code, each.error.what, each.error.help)):
             check = failed(f"tables of {problem.table}", problem.error)
             also = f"\n{alike([str(other.table) for other in others])}" if others else ""
             yield replace(check, detail=check.detail + also)

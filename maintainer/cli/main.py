@@ -36,8 +36,8 @@ def report_bug(error: Exception, args: list[str]) -> str:
     """Keep the traceback of a bug of ours in a file and return the one message for the terminal."""
     folder = Path.cwd() / ".maintainer"
     name = time.strftime("crash-%Y%m%dT%H%M%SZ.txt", time.gmtime())
-    text = f"maintainer {__version__}\narguments: {args!r}\n\n{''.join(traceback.format_exception(error))}"
-    text = without_secrets(text)
+    traces = "".join(traceback.format_exception(error))
+    text = without_secrets(f"maintainer {__version__}\narguments: {args!r}\n\n{traces}")
     try:
         folder.mkdir(exist_ok=True)
         path = folder / name
@@ -70,17 +70,10 @@ def _in_words(error: Exception) -> str:
 
 
 _OTHER_VERBS = {
-    "lint": "validate",
-    "check": "validate",
-    "test": "validate --tests",
-    "tests": "validate --tests",
-    "dry-run": "plan",
-    "diff": "plan",
-    "run": "apply",
-    "optimize": "apply",
-    "compact": "apply",
-    "vacuum": "apply",
-    "zorder": "apply",
+    **dict.fromkeys(("lint", "check"), "validate"),
+    **dict.fromkeys(("test", "tests"), "validate --tests"),
+    **dict.fromkeys(("dry-run", "diff"), "plan"),
+    **dict.fromkeys(("run", "optimize", "compact", "vacuum", "zorder"), "apply"),
     "ls": "list",
     "help": "--help",
 }
@@ -107,32 +100,18 @@ def usage_advice(error: click.UsageError, typed: Sequence[str]) -> str | None:
     """
     if error.ctx is None or error.ctx.parent is None:
         return None
-    command, path = error.ctx.command, error.ctx.command_path
+    path, refused = error.ctx.command_path, error.message.removesuffix(".")
+    names = {name for parameter in error.ctx.command.params for name in parameter.opts}
     if isinstance(error, click.NoSuchOption):
-        other = _OTHER_OPTIONS.get(error.option_name)
-        return other or _named_and_not_selected(error, command, path, typed)
+        if error.option_name in _SELECT and "table" in names:  # its argument
+            return f"{refused}: this command takes one table: {path} {_value(error.option_name, typed)}"
+        return _OTHER_OPTIONS.get(error.option_name)
     if isinstance(error, click.BadParameter) and error.param is not None and error.param.name == "plan_file":
-        return f"{error.message.removesuffix('.')}, and PLAN is a file; tables are selected: {path} -s TABLE"
+        return f"{refused}, and PLAN is a file; tables are selected: {path} -s TABLE"
     extra = _TOO_MANY.fullmatch(error.message)
-    if extra and _has_option(command, "--select"):
+    if extra and "--select" in names:
         return f"{error.message}: tables are selected: {path} -s {shlex.quote(extra[1])}"
     return None
-
-
-def _named_and_not_selected(
-    error: click.NoSuchOption, command: click.Command, path: str, typed: Sequence[str]
-) -> str | None:
-    """Say of a selection that the command takes the table itself."""
-    takes_table = any(
-        isinstance(parameter, click.Argument) and parameter.name == "table" for parameter in command.params
-    )
-    if error.option_name not in _SELECT or not takes_table:
-        return None
-    return f"{error.message.removesuffix('.')}: this command takes one table: {path} {_value(error.option_name, typed)}"
-
-
-def _has_option(command: click.Command, name: str) -> bool:
-    return any(name in parameter.opts for parameter in command.params)
 
 
 def _value(option: str, typed: Sequence[str]) -> str:
@@ -172,9 +151,7 @@ _COMMANDS = (
     ("completion", "setup_commands", "Print a completion script for your shell."),
     ("version", "setup_commands", "Print the versions of maintainer, Python and the packages it uses."),
 )
-COMMANDS: dict[str, tuple[str, str]] = {
-    name: (f"maintainer.cli.{module}:{name}_command", text) for name, module, text in _COMMANDS
-}
+COMMANDS = {name: (f"maintainer.cli.{module}:{name}_command", text) for name, module, text in _COMMANDS}
 """Command name to where it is (module and function) and one-line help, in the order of ``--help``."""
 
 _TYPED = "maintainer.typed"
@@ -192,11 +169,7 @@ class LazyGroup(click.Group):
         """Import the command's module and return it."""
         if cmd_name not in COMMANDS:
             return None
-        place = COMMANDS[cmd_name][0]
-        command = pkgutil.resolve_name(place)
-        if not isinstance(command, click.Command):
-            raise TypeError(f"{place} is not a click command")
-        return with_general_options(command)
+        return with_general_options(pkgutil.resolve_name(COMMANDS[cmd_name][0]))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -299,6 +272,5 @@ def job() -> None:
     Raises:
         SystemExit: With the exit code, where it is not 0.
     """
-    code = run(sys.argv[1:])
-    if code:
+    if code := run(sys.argv[1:]):
         raise SystemExit(code)

@@ -282,11 +282,8 @@ def _spec(values: dict[str, Any]) -> RunSpec:
     selection = SelectionOptions(**popped("select", "exclude", "since", "allow_empty"))
     engine = _engine(**popped("master", "conf", "engine", "remote", "spread"))
     budget = Budget(*(values.pop(name, None) for name in ("budget_bytes", "budget_files", "budget_time")))
-    planning = PlanOptions(
-        values.pop("ignore_window", False),
-        values.pop("ignore_every", False),
-        lanes=tuple(Lane(name) for name in values.pop("lanes", ())),
-    )
+    lanes = tuple(map(Lane, values.pop("lanes", ())))
+    planning = PlanOptions(values.pop("ignore_window", False), values.pop("ignore_every", False), lanes=lanes)
     if values.get("fail_fast") and values.get("max_failures") is not None:
         raise click.UsageError("use --fail-fast or --max-failures, not both: --fail-fast means --max-failures 1")
     return RunSpec(selection, engine=engine, budget=budget, planning=planning, **values)

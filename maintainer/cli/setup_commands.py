@@ -62,17 +62,15 @@ def requirement_of(record: str) -> str:
         source = json.loads(record) if len(record) <= _MAX_RECORD_CHARACTERS else None
     except ValueError:
         source = None
-    if not isinstance(source, dict) or not isinstance(source.get("url"), str) or "subdirectory" in source:
-        return UNKNOWN
-    url = _without_password(source["url"])
-    vcs, archive = source.get("vcs_info"), source.get("archive_info")
-    if url is None:
-        return UNKNOWN
-    if isinstance(vcs, dict) and vcs.get("vcs") == "git" and isinstance(vcs.get("commit_id"), str):
-        return f"maintainer @ git+{url}@{vcs['commit_id']}"
-    hashes = archive.get("hashes") if isinstance(archive, dict) else None
-    if isinstance(hashes, dict) and isinstance(hashes.get("sha256"), str):
-        return f"maintainer @ {url}#sha256={hashes['sha256']}"
+    match source:
+        case {"subdirectory": _}:
+            return UNKNOWN
+        case {"url": str(url), "vcs_info": {"vcs": "git", "commit_id": str(commit)}}:
+            place = _without_password(url)
+            return UNKNOWN if place is None else f"maintainer @ git+{place}@{commit}"
+        case {"url": str(url), "archive_info": {"hashes": {"sha256": str(digest)}}}:
+            place = _without_password(url)
+            return UNKNOWN if place is None else f"maintainer @ {place}#sha256={digest}"
     return UNKNOWN
 
 
@@ -174,8 +172,7 @@ def init_command(
             raise click.UsageError("`--renew` changes neither the tables nor the state: leave --root and --state out")
         return _renew(context.project_root if directory is None else directory, yes=yes)
     root = Path.cwd() if directory is None else directory
-    taken = [name for name in (PROJECT_FILE, POLICY_FOLDER) if os.path.lexists(root / name)]
-    if taken:
+    if taken := [name for name in (PROJECT_FILE, POLICY_FOLDER) if os.path.lexists(root / name)]:
         raise ProjectError(
             "nothing was written, because there is a project here already",
             code="E618",
@@ -188,13 +185,11 @@ def init_command(
     proposed = _state_beside(place_of_tables or "")
     asks = context.verbosity >= 0 and not yes
     place = _checked(state) if state is not None else _asked(proposed) if asks else proposed
-    present = []
     requirement = requirement_line()
-    for name, content in project_files(requirement, place, place_of_tables).items():
-        if os.path.lexists(root / name):
-            present.append(name)
-            continue
-        _write(root / name, content, "x")
+    files = project_files(requirement, place, place_of_tables)
+    present = [name for name in files if os.path.lexists(root / name)]
+    for name in (name for name in files if name not in present):
+        _write(root / name, files[name], "x")
         if context.verbosity >= 0:
             click.echo(f"  + {name}")
     for name in present:
@@ -253,8 +248,7 @@ def _checked(written: str) -> str:
         click.UsageError: It cannot be one.
     """
     place = os.path.expanduser(written.strip()) or DEFAULT_STATE
-    problem = state_problem(place)
-    if problem is not None:
+    if (problem := state_problem(place)) is not None:
         raise click.UsageError(f"{problem[1]}: {problem[2]}")
     return place
 
@@ -342,8 +336,8 @@ def _installed(package: str) -> str:
 @click.command("version")
 def version_command() -> None:
     """Print the versions of maintainer, Python and the packages it uses."""
-    width = max(len(name) for name in ("maintainer", *_PACKAGES))
-    click.echo(f"{'maintainer':{width}}  {__version__}")
-    click.echo(f"{'python':{width}}  {platform.python_version()}")
-    for name in _PACKAGES:
-        click.echo(f"{name:{width}}  {_installed(name)}")
+    versions = {"maintainer": __version__, "python": platform.python_version()}
+    versions |= {package: _installed(package) for package in _PACKAGES}
+    width = max(map(len, versions))
+    for name, version in versions.items():
+        click.echo(f"{name:{width}}  {version}")

@@ -213,11 +213,8 @@ def _with_managed(project: LoadedProject, options: SelectionOptions) -> LoadedPr
 def _hides_tables(project: LoadedProject) -> list[str]:
     """Return the files with errors that leave open which tables are managed: rules, and where to look."""
     wrong = {finding.file for finding in project.errors}
-    managing = {
-        file
-        for file, document in project.documents.items()
-        if kind_of(document) is DocumentKind.RULE and document.data.get("manage")
-    }
+    documents = project.documents.items()
+    managing = {file for file, each in documents if kind_of(each) is DocumentKind.RULE and each.data.get("manage")}
     return sorted(wrong & (managing | {PROJECT_FILE} if managing else managing))
 
 

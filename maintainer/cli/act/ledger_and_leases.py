@@ -64,10 +64,9 @@ def rebuild(context: CliContext, spec: RunSpec, older_than: int, dry_run: bool) 
 def _report(end: RebuildEnd, location: str, *, dry_run: bool) -> None:
     rows = end.rebuilt
     done = "would be appended" if dry_run else "appended"
-    click.echo(
-        f"{count_of(rows.from_folders + rows.from_history, 'row')} {done}: {rows.from_folders:,} from run folders, "
-        f"{rows.from_history:,} from histories of tables; {rows.already:,} were there"
-    )
+    origins = f"{rows.from_folders:,} from run folders, {rows.from_history:,} from histories of tables"
+    number = count_of(rows.from_folders + rows.from_history, "row")
+    click.echo(f"{number} {done}: {origins}; {rows.already:,} were there")
     click.echo(f"ledger: {printable(location)}")
     if rows.later:
         runs = named(rows.later, MAX_NAMED)
@@ -91,11 +90,8 @@ def list_leases(context: CliContext) -> int:
     now = now_ms()
     held = leases_now(project, now)
     for lease in held:
-        left = (lease.expires_at_ms - now) // 1000
-        click.echo(
-            f"{printable(lease.table)}: run {printable(lease.run_id)} on {printable(lease.host)}, "
-            f"ends in {left} s if it is not renewed"
-        )
+        left = f"ends in {(lease.expires_at_ms - now) // 1000} s if it is not renewed"
+        click.echo(f"{printable(lease.table)}: run {printable(lease.run_id)} on {printable(lease.host)}, {left}")
     if not held:
         click.echo("No run works on a table now.")
     return ExitCode.OK
@@ -117,9 +113,8 @@ def break_(context: CliContext, table: str, reason: str) -> int:
     with open_journal(project) as journal:
         broken = break_leases_on(project, journal, table, reason.strip())
     for lease in broken:
-        click.echo(
-            f"broken: {printable(lease.table)}, held by run {printable(lease.run_id)} on {printable(lease.host)}"
-        )
+        holder = f"run {printable(lease.run_id)} on {printable(lease.host)}"
+        click.echo(f"broken: {printable(lease.table)}, held by {holder}")
     if not broken:
         click.echo(f"No run has a lease on {printable(table)}; nothing was changed.")
         return ExitCode.FINDINGS

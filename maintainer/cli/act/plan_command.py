@@ -51,13 +51,9 @@ def plan_text(
     ``for_apply``: it is carried out next, so nothing is said about saving it. ``in_brief``: nobody is asked before, and
     the end of the run says in full what is wrong with a table.
     """
-    options = replace(
-        plan_options(project, plan),
-        saved_to=str(saved_to) if saved_to else None,
-        applied_next=for_apply,
-        in_brief=in_brief,
-        verbose=context.verbosity > 0,
-    )
+    place, verbose = str(saved_to) if saved_to else None, context.verbosity > 0
+    options = plan_options(project, plan)
+    options = replace(options, saved_to=place, applied_next=for_apply, in_brief=in_brief, verbose=verbose)
     return render_plan(plan, options, Style(context.color))
 
 
@@ -123,10 +119,7 @@ def failure_as_comment(environment: str | None) -> Iterator[None]:
     """
     try:
         yield
-    except PolicyProblems as problems:
-        findings = finding_lines(problems.loaded.diagnostics)
-        click.echo(render_failure_markdown(problems.render(), findings, environment), nl=False)
-        raise
     except MaintainerError as error:
-        click.echo(render_failure_markdown(error.render(), environment=environment), nl=False)
+        findings = finding_lines(error.loaded.diagnostics) if isinstance(error, PolicyProblems) else ()
+        click.echo(render_failure_markdown(error.render(), findings, environment), nl=False)
         raise

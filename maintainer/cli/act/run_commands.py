@@ -7,6 +7,7 @@ again and again, and applies what is due.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -73,9 +74,8 @@ def apply_command(context: CliContext, plan_file: Path | None, spec: RunSpec, ye
     the plan is stale is refused; the others are done. Without PLAN, apply plans and asks before it changes anything.
     Without a terminal it needs `--yes`.
     """
-    require_approval(
-        yes=yes or plan_file is not None, command="maintainer apply", first="`maintainer plan` shows what would be done"
-    )
+    first = "`maintainer plan` shows what would be done"
+    require_approval(yes=yes or plan_file is not None, command="maintainer apply", first=first)
     if plan_file is None:
         if spec.exact or spec.all_or_nothing:
             option = "--exact" if spec.exact else "--all-or-nothing"
@@ -116,9 +116,8 @@ def retry_command(context: CliContext, run: str | None, spec: RunSpec, yes: bool
     unsearched = open_project(context)
     rest = unfinished_tables(unsearched.past_runs_dir, run)
     # What runs knew is enough here: whether it is still there, `apply` sees.
-    project = with_recorded_tables(
-        unsearched, (*tables_found_before(unsearched), *(table.ref for table in rest.tables))
-    )
+    known = (*tables_found_before(unsearched), *(table.ref for table in rest.tables))
+    project = with_recorded_tables(unsearched, known)
     refs = [policy.table for policy in project.policies]
     chosen = taken_up(rest, refs, project.past_runs_dir, declared_places(project))
     undone = left_undone(refs, project.past_runs_dir)
@@ -148,19 +147,14 @@ def retry_command(context: CliContext, run: str | None, spec: RunSpec, yes: bool
     return exit_code_of(operations.apply(project, spec, listener=listener), output)
 
 
-def _notes(undone: LeftUndone) -> list[str]:
+def _notes(undone: LeftUndone) -> Iterator[str]:
     """Say which tables may be undone and are not taken up, and why."""
-    going_on = [
-        f"run {each.run_id} is still going on: what it has not finished is left to it "
-        f"({count_of(len(each.tables), 'table')})"
-        for each in undone.going_on
-    ]
-    unreadable = [
-        f"run {folder.name} cannot be read, so what it left undone is not known here; `maintainer apply` looks at "
-        "every table"
-        for folder in undone.unreadable
-    ]
-    return [*going_on, *unreadable]
+    for each in undone.going_on:
+        tables = count_of(len(each.tables), "table")
+        yield f"run {each.run_id} is still going on: what it has not finished is left to it ({tables})"
+    for folder in undone.unreadable:
+        unknown = f"run {folder.name} cannot be read, so what it left undone is not known here"
+        yield f"{unknown}; `maintainer apply` looks at every table"
 
 
 def _nothing_left(run_id: str, undone: LeftUndone, *, of_all: bool) -> str:
@@ -174,11 +168,8 @@ def _nothing_left(run_id: str, undone: LeftUndone, *, of_all: bool) -> str:
 
 def _left_of_others(undone: LeftUndone, run_id: str) -> str:
     num_tables = len(undone.but(run_id))
-    verb = "is" if num_tables == 1 else "are"
-    return (
-        f"{count_of(num_tables, 'table')} of other runs {verb} left undone: "
-        "`maintainer retry` without a run does them all."
-    )
+    left = f"{count_of(num_tables, 'table')} of other runs {'is' if num_tables == 1 else 'are'} left undone"
+    return f"{left}: `maintainer retry` without a run does them all."
 
 
 @click.command("watch")
@@ -266,8 +257,7 @@ class WatchOutput(RunListener):
 
     def refused(self, table: TablePlan) -> None:
         """Print why nothing is done to a table, once for each reason."""
-        problem = problem_without_steps(table)
-        if problem is not None:
+        if (problem := problem_without_steps(table)) is not None:
             advice = f" ({problem.help})" if problem.help else ""
             warn(f"{table.ref}: {problem.what}{advice}", problem.code)
 

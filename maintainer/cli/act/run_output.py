@@ -73,11 +73,8 @@ class RunOutput(RunListener):
         if self._output == "jsonl":
             yield ProgressJsonl(sys.stdout, __version__)
             return
-        if self._context.verbosity < 0 and self._output == "github":
-            yield _name_run_folder
-            return
         if self._context.verbosity < 0 or self._output not in ("text", "github"):
-            yield None
+            yield _name_run_folder if self._output == "github" else None
             return
         printer = ProgressText(
             sys.stderr,

@@ -110,9 +110,8 @@ def _target(project: Project, text: str) -> VerifyTarget:
 
 
 def _is_known(project: Project, ref: TableRef) -> bool:
-    return any(table.key == name_key(ref) for table in project.loaded.tables) or (
-        ref.is_path and Path(ref.location).is_dir()
-    )
+    is_named = any(table.key == name_key(ref) for table in project.loaded.tables)
+    return is_named or (ref.is_path and Path(ref.location).is_dir())
 
 
 def _ref(project: Project, name: str) -> TableRef:

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote
@@ -114,12 +113,10 @@ def list_command(context: CliContext, spec: RunSpec, output: str) -> int:
         warn(f"{place}: {cause.what}; {cause.help}{more}", cause.code)
     code = ExitCode.FINDINGS if chosen.problems else ExitCode.OK
     if output == "json":
-        print_json({**_as_json(policies), "problems": problem_values(problems)})
+        tables = [_as_json(policy) for policy in policies]
+        print_json({"format_version": FORMAT_VERSION, "tables": tables, "problems": problem_values(problems)})
         return code
-    rows = [
-        (policy.table.identifier, policy.owner or "-", ", ".join(policy.tags) or "-", policy.source)
-        for policy in policies
-    ]
+    rows = [(each.table.identifier, each.owner or "-", ", ".join(each.tags) or "-", each.source) for each in policies]
     print_table(("TABLE", "OWNER", "TAGS", "POLICY"), rows, Style(context.color))
     if context.verbosity >= 0:
         with_ledger = any(policy.is_ledger for policy in policies)
@@ -127,21 +124,15 @@ def list_command(context: CliContext, spec: RunSpec, output: str) -> int:
     return code
 
 
-def _as_json(policies: Sequence[ResolvedPolicy]) -> dict[str, object]:
+def _as_json(policy: ResolvedPolicy) -> dict[str, object]:
     return {
-        "format_version": FORMAT_VERSION,
-        "tables": [
-            {
-                "table": policy.table.identifier,
-                "owner": policy.owner,
-                "tags": list(policy.tags),
-                "file": policy.file,
-                "rule_line": policy.rule_line,
-                "digest": policy.digest,
-                "policy": dict(base_settings(policy)),
-            }
-            for policy in policies
-        ],
+        "table": policy.table.identifier,
+        "owner": policy.owner,
+        "tags": list(policy.tags),
+        "file": policy.file,
+        "rule_line": policy.rule_line,
+        "digest": policy.digest,
+        "policy": dict(base_settings(policy)),
     }
 
 
@@ -182,8 +173,7 @@ def schema_command(
 
 
 def _explained(key: str, style: Style) -> str:
-    description = describe(key)
-    if description is not None:
+    if (description := describe(key)) is not None:
         return render_key(description, style)
     near = f"maintainer explain {key}" if key.upper() in code_sections() else suggestion(key)
     raise ProjectError(
@@ -232,11 +222,18 @@ def inventory_command(
         warn(f"{left.what} ({left.where}); {left.help}", left.code)
     if output == "json":
         problems = [(left.where, as_problem(left)) for left in left_out if not isinstance(left, FoldersTooDeep)]
-        print_json({**_inventory_json(shown, written), "problems": problem_values(problems)})
+        print_json({
+            "format_version": FORMAT_VERSION,
+            "tables": [
+                {"table": entry.table.identifier, "care": entry.care.value, "location": entry.location,
+                 "file": entry.policy_file}
+                for entry in shown
+            ],
+            "written": [path.as_posix() for path in written],
+            "problems": problem_values(problems),
+        })  # fmt: skip
         return exit_code
-    rows = [
-        (entry.table.identifier, entry.care.value, entry.policy_file or "-", entry.location or "-") for entry in shown
-    ]
+    rows = [(each.table.identifier, each.care.value, each.policy_file or "-", each.location or "-") for each in shown]
     print_table(("TABLE", "CARE", "POLICY", "LOCATION"), rows, Style(context.color))
     if context.verbosity >= 0:
         click.echo(_summary(entries), err=True)
@@ -254,19 +251,3 @@ def _summary(entries: tuple[Entry, ...]) -> str:
     numbers = {care: sum(entry.care is care for entry in entries) for care in Care}
     parts = [f"{number:,} {care.value}" for care, number in numbers.items() if number]
     return f"{count_of(len(entries), 'table')}: {', '.join(parts)}" if parts else "no tables found"
-
-
-def _inventory_json(entries: list[Entry], written: tuple[Path, ...]) -> dict[str, object]:
-    return {
-        "format_version": FORMAT_VERSION,
-        "tables": [
-            {
-                "table": entry.table.identifier,
-                "care": entry.care.value,
-                "location": entry.location,
-                "file": entry.policy_file,
-            }
-            for entry in entries
-        ],
-        "written": [path.as_posix() for path in written],
-    }

@@ -174,13 +174,8 @@ def why_command(context: CliContext, table: str, spec: RunSpec) -> int:
     project = open_project(context)
     decisions = operations.why(project, spec, table)
     plan = decisions.plan
-    text = decisions_text(
-        project,
-        decisions.policy,
-        plan,
-        auto_compact_of(decisions.planned, decisions.session_auto_compact),
-        verbose=context.verbosity > 0,
-        style=Style(context.color),
-    )
+    switch = auto_compact_of(decisions.planned, decisions.session_auto_compact)
+    verbose, style = context.verbosity > 0, Style(context.color)
+    text = decisions_text(project, decisions.policy, plan, switch, verbose=verbose, style=style)
     click.echo(text, nl=False)
     return plan_exit_code(plan)
