@@ -87,8 +87,7 @@ def append_hook_commits(project: Project, engine: Engine, plan: Plan, ledger: Le
         if tables:
             jobs = min(MAX_AT_ONCE, tables_read_at_once(tables))
             ReaderPool(engine, read_commits, give_up, Clock(), MAX_SECONDS).run([policies[ref] for ref in tables], jobs)
-        found = [row for ref in tables for row in rows.get(ref, ())]
-        if found:
+        if found := [row for ref in tables for row in rows.get(ref, ())]:
             fill_up(ledger, found, young_since_ms=0, is_over=lambda run_id: True, dry_run=False)
             write_mark(project.runs_dir, ledger.mark())
         if heads:
@@ -132,9 +131,8 @@ def _commits_of_hook(
     reaches_back = seen is None or len(fresh) < len(read.commits) or len(fresh) == MAX_COMMITS_READ
     is_whole = fresh and (reaches_back or fresh[-1].version in ((seen or 0) + 1, read.oldest_version))
     hooks = tuple(commit for commit in fresh if commit.stamp is not None and commit.stamp.kind == STEP_KIND)
-    read = replace(
-        read, commits=hooks, location=table.observed.location, table_id=read.table_id or table.observed.table_id
-    )
+    table_id = read.table_id or table.observed.table_id
+    read = replace(read, commits=hooks, location=table.observed.location, table_id=table_id)
     return read, {_looked_key(table.observed): fresh[0].version} if is_whole else {}
 
 

@@ -147,13 +147,9 @@ def rebuild_ledger(project: Project, opened: OpenedEngine, request: RebuildReque
     runs, waiting = _runs_that_are_over(project.past_runs_dir, unread)
     of_folders = (row for record in runs.values() for row in recorded_rows(record))  # first, for they know more
     of_histories = own_rows(_histories(opened, request, unread), project.root)
-    rebuilt = fill_up(
-        store,
-        (row for row in itertools.chain(of_folders, of_histories) if row.run_id not in waiting),
-        young_since_ms=request.now_ms - 1000 * request.young_seconds,
-        is_over=runs.__contains__,
-        dry_run=request.dry_run,
-    )
+    rows = (row for row in itertools.chain(of_folders, of_histories) if row.run_id not in waiting)
+    since_ms = request.now_ms - 1000 * request.young_seconds
+    rebuilt = fill_up(store, rows, young_since_ms=since_ms, is_over=runs.__contains__, dry_run=request.dry_run)
     if not request.dry_run:
         with contextlib.suppress(OSError):  # the next run remembers it
             write_mark(project.past_runs_dir, store.mark())

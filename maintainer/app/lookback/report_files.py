@@ -10,8 +10,8 @@ from urllib.parse import quote
 from maintainer.app.lookback.report_pages import (
     fleet_page,
     fleet_runs,
+    page_names,
     run_page,
-    table_names,
     table_pages,
     tables_page,
 )
@@ -34,12 +34,11 @@ def write_run_pages(project: Project, run: PastRun) -> Iterator[Problem]:
         project: The project.
         run: What was carried out, and what came of it.
     """
-
-    def page() -> str:
-        return run_page(project, run.outcome.run_id, local_zone(), known=run)[1]
-
     folder = run.folder
-    drawings: Mapping[str, Callable[[], str]] = {"junit.xml": lambda: render_junit(run.outcome), "report.html": page}
+    drawings: Mapping[str, Callable[[], str]] = {
+        "junit.xml": lambda: render_junit(run.outcome),
+        "report.html": lambda: run_page(project, run.outcome.run_id, local_zone(), known=run)[1],
+    }
     for name, draw in drawings.items():
         try:
             write_atomically(folder / name, draw().encode("utf-8", "replace"))
@@ -83,8 +82,8 @@ def write_fleet_report(project: Project, since_ms: int, out: Path | None = None)
     """
     path, tz = out or _fleet_path(project), local_zone()
     fleet, folder = fleet_runs(project, since_ms), path.parent / f"{path.stem}-tables"
-    pages = table_names(fleet)
-    links = {name: quote(f"{folder.name}/{page}.html") for page, name in pages.items()}
+    pages = page_names(fleet)
+    links = {name: quote(f"{folder.name}/{page}.html") for name, page in pages.items()}
     for run in fleet.runs:
         report = run.folder / "report.html"
         if report.is_file():
@@ -92,9 +91,8 @@ def write_fleet_report(project: Project, since_ms: int, out: Path | None = None)
             links[run.outcome.run_id] = quote(relative)
     with writing(folder, "the pages of tables"):
         folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
-        of_name = {name: page for page, name in pages.items()}
-        for name, drawn in table_pages(fleet, tz, of_name, Served(home_link=quote(f"../{path.name}"))):
-            write_atomically(folder / f"{of_name[name]}.html", drawn.encode("utf-8", "replace"))
+        for name, drawn in table_pages(fleet, tz, pages, Served(home_link=quote(f"../{path.name}"))):
+            write_atomically(folder / f"{pages[name]}.html", drawn.encode("utf-8", "replace"))
     return _written(path, fleet_page(fleet, tz, links)), fleet.unread
 
 

@@ -30,9 +30,9 @@ from maintainer.model.plan.plan import Plan
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.run.outcome import RunOutcome
 from maintainer.model.run.progress import PlacedTable
+from maintainer.report.html.page import ON_DISK, Served, render_page
 
 if TYPE_CHECKING:
-    from maintainer.report.html.page import Served
     from maintainer.report.html.run_view import ReportProject
     from maintainer.report.html.table_past import TableKey
 
@@ -64,7 +64,7 @@ class NothingRan(NoReport):
 
 
 def run_page(
-    project: Project, run_id: str | None, tz: tzinfo, *, served: Served | None = None, known: PastRun | None = None
+    project: Project, run_id: str | None, tz: tzinfo, *, served: Served = ON_DISK, known: PastRun | None = None
 ) -> tuple[Path, str]:
     """Draw one run.
 
@@ -72,7 +72,7 @@ def run_page(
         project: The project, for its runs, its name and its prices.
         run_id: Which one; the newest if None.
         tz: For times.
-        served: What the page has beside its figures where it is served; None for a file.
+        served: What the page has beside its figures where it is served.
         known: The run, where it was carried out by this process; None reads it.
 
     Returns:
@@ -83,7 +83,6 @@ def run_page(
         ProjectError: E643 there is no such run, or it cannot be read.
         EnvironmentUnfit: E641 the folder of runs cannot be listed.
     """
-    from maintainer.report.html.page import ON_DISK, render_page
     from maintainer.report.html.run_view import run_view
     from maintainer.report.html.table_past import past_of
 
@@ -102,17 +101,16 @@ def run_page(
         elif len(earlier) < MAX_RUNS_BEHIND:
             earlier.append((run.plan, run.outcome))
     if chosen is None:
-        if run_id and (runs_dir / Path(run_id).name).is_dir():
-            why = f"this run has no plan and no results: `maintainer show {run_id}` shows it"
-            raise NoReport(why, runs_dir / run_id)
         if not run_id:
             raise NothingRan("no apply ran yet", runs_dir)
-        raise NoReport("there is no such run", runs_dir / run_id)
+        is_there = (runs_dir / Path(run_id).name).is_dir()
+        why = f"this run has no plan and no results: `maintainer show {run_id}` shows it"
+        raise NoReport(why if is_there else "there is no such run", runs_dir / run_id)
     runs = [(chosen.plan, chosen.outcome), *earlier]
-    past = past_of(runs[::-1], _key_of(runs))
+    past = past_of(runs[::-1], _key_of(TableIndex(plan for plan, _ in runs)))
     about, _ = _about(project, runs_dir, [chosen.plan])
     view = run_view(chosen.plan, chosen.outcome, past, tz, run_folder=str(chosen.folder), project=about)
-    return chosen.folder, render_page(view, ON_DISK if served is None else served)
+    return chosen.folder, render_page(view, served)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,44 +149,38 @@ def fleet_runs(project: Project, since_ms: int) -> FleetRuns:
             break
         else:
             runs.append(run)
+    if not runs and unread:
+        raise NoReport(f"no run of this time can be read: {unread[0]}", runs_dir)
     if not runs:
-        if unread:
-            raise NoReport(f"no run of this time can be read: {unread[0]}", runs_dir)
         raise NothingRan("no apply ran in this time", runs_dir)
     about, unread_checks = _about(project, runs_dir, [run.plan for run in runs], since_ms)
     return FleetRuns(project, tuple(runs), (*unread, *unread_checks), about)
 
 
-def fleet_page(fleet: FleetRuns, tz: tzinfo, links: Mapping[str, str], served: Served | None = None) -> str:
+def fleet_page(fleet: FleetRuns, tz: tzinfo, links: Mapping[str, str], served: Served = ON_DISK) -> str:
     """Draw all runs.
 
     Args:
         fleet: The runs.
         tz: For times.
         links: Where the page of a run (by its id) or of a table (by its name) is.
-        served: What the page has beside its figures where it is served; None for a file.
+        served: What the page has beside its figures where it is served.
     """
     from maintainer.report.html.fleet_view import fleet_view
-    from maintainer.report.html.page import ON_DISK, render_page
 
-    view = fleet_view(
-        fleet.pairs, tz, unread=fleet.unread, links=links, key_of=_key_of(fleet.pairs[::-1]), project=fleet.about
-    )
-    return render_page(view, ON_DISK if served is None else served)
+    key_of = _key_of(TableIndex(run.plan for run in fleet.runs))
+    view = fleet_view(fleet.pairs, tz, unread=fleet.unread, links=links, key_of=key_of, project=fleet.about)
+    return render_page(view, served)
 
 
-def table_names(fleet: FleetRuns) -> dict[str, str]:
-    """Return the tables that have a page, by the name of the page: short, and safe in a folder and an address."""
+def page_names(fleet: FleetRuns) -> dict[str, str]:
+    """Return the names of the pages of tables, by the tables' own: short, and safe in a folder and an address."""
     names = dict.fromkeys(table.ref.identifier for run in fleet.runs for table in run.plan.tables)
-    return {
-        f"{re.sub(r'[^A-Za-z0-9_-]+', '-', name)[-60:]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}": name
-        for name in names
-    }
+    short = {name: re.sub(r"[^A-Za-z0-9_-]+", "-", name)[-60:] for name in names}
+    return {name: f"{short[name]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}" for name in names}
 
 
-def table_pages(
-    fleet: FleetRuns, tz: tzinfo, names: Container[str], served: Served | None = None
-) -> Iterator[tuple[str, str]]:
+def table_pages(fleet: FleetRuns, tz: tzinfo, names: Container[str], served: Served) -> Iterator[tuple[str, str]]:
     """Draw tables of these names: yield name and page of each.
 
     Args:
@@ -198,23 +190,16 @@ def table_pages(
         served: As for the page of all runs.
     """
     from maintainer.report.html.fleet_view import fleet_tables
-    from maintainer.report.html.page import ON_DISK, render_page
     from maintainer.report.html.table_pages import KnownTable, table_page
 
-    newest = {
-        table.ref.identifier: (table, run.plan.created_at_ms)
-        for run in reversed(fleet.runs)
-        for table in run.plan.tables
-    }
+    plans = [run.plan for run in reversed(fleet.runs)]
+    newest = {table.ref.identifier: (table, plan.created_at_ms) for plan in plans for table in plan.tables}
     project = with_recorded_tables(fleet.project, (table.ref for table, _ in newest.values()))
     index = TableIndex(run.plan for run in fleet.runs)
     steps: dict[object, list[HistoryRow]] = {}
     for row in recorded_rows(project.past_runs_dir, HistoryQuery(limit=MAX_STEPS_READ))[0]:
         steps.setdefault(index.key_of(RecordedTable.of_row(row, project.root)), []).append(history_row(row))
-    tables = fleet_tables(
-        fleet.pairs, tz, lambda table: index.key_of(RecordedTable.of_plan(table)), fleet.about.quarantined
-    )
-    for table in tables:
+    for table in fleet_tables(fleet.pairs, tz, _key_of(index), fleet.about.quarantined):
         if table.name not in names or table.name not in newest:
             continue
         policy = None
@@ -224,7 +209,7 @@ def table_pages(
         key = index.key_of(RecordedTable.of_plan(planned))
         own = [] if key is None else steps.get(key, [])[:MAX_STEPS_SHOWN]
         page = table_page(KnownTable(table, planned, at_ms, own, policy), tz)
-        yield table.name, render_page(page, ON_DISK if served is None else served)
+        yield table.name, render_page(page, served)
 
 
 def tables_page(project: Project, plan: Plan, rows: Sequence[StatusRow], why: str, tz: tzinfo) -> str:
@@ -237,7 +222,6 @@ def tables_page(project: Project, plan: Plan, rows: Sequence[StatusRow], why: st
         why: Why no run is reported.
         tz: For times.
     """
-    from maintainer.report.html.page import render_page
     from maintainer.report.html.table_pages import state_page
 
     about, _ = _about(project, project.past_runs_dir, [plan])
@@ -277,9 +261,8 @@ def _about(
     return ReportProject(settings.name, settings.prices, _quarantined(runs_dir, plans), found), unread
 
 
-def _key_of(runs: Sequence[tuple[Plan, RunOutcome]]) -> TableKey:
-    """Return what tells tables apart in the plans of runs, the newest first: see `TableIndex`."""
-    index = TableIndex(plan for plan, _ in runs)
+def _key_of(index: TableIndex) -> TableKey:
+    """Return what tells tables apart in the plans of an index."""
     return lambda table: index.key_of(RecordedTable.of_plan(table))
 
 
@@ -307,7 +290,6 @@ def live_page(project: Project, folder: Path, tz: tzinfo, *, now_ms: int, served
         EnvironmentUnfit: E641 its record cannot be read.
     """
     from maintainer.report.html.live_view import live_view
-    from maintainer.report.html.page import render_page
 
     with reading_runs(project.runs_dir):
         if not (folder / PLAN_FILE).is_file():

@@ -65,11 +65,8 @@ def in_a_row(runs_dir: Path, outcome: RunOutcome) -> list[Problem]:
                 since = "" if since_ms is None else f", since {when(since_ms, UTC)}"
                 problems.append(Problem(CODE, f"{said}{since}", name, help_text))
     if len(problems) > MAX_NAMED:
-        num_more = len(problems) - MAX_NAMED
-        help_text = "`maintainer history --failed` shows them all"
-        problems[MAX_NAMED:] = [
-            Problem(CODE, f"{num_more:,} more that are in trouble for runs in a row", help=help_text)
-        ]
+        more = f"{len(problems) - MAX_NAMED:,} more that are in trouble for runs in a row"
+        problems[MAX_NAMED:] = [Problem(CODE, more, help="`maintainer history --failed` shows them all")]
     return problems
 
 

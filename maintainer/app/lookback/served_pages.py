@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Hashable
+from functools import lru_cache
 
 from maintainer.app.lookback.report_pages import (
     NoReport,
@@ -14,9 +16,9 @@ from maintainer.app.lookback.report_pages import (
     fleet_page,
     fleet_runs,
     live_page,
+    page_names,
     run_page,
     running_folder,
-    table_names,
     table_pages,
 )
 from maintainer.app.project_folders import Project, local_zone
@@ -41,25 +43,18 @@ class ServedPages:
         self._project = project
         self._since_seconds = since_seconds
         self._drawing = threading.Lock()
-        self._kept: dict[str, tuple[object, tuple[int, str]]] = {}
+        self._kept = lru_cache(MAX_PAGES_KEPT)(lambda path, _state: self._drawn(path))
 
     def page_at(self, path: str) -> tuple[int, str]:
         """Return the status and the page at a path; one that was drawn before, where no run has written since."""
         with self._drawing:
-            state = self._state()
-            kept = self._kept.get(path)
-            if kept is None or kept[0] != state:
-                kept = (state, self._drawn(path))
-                if len(self._kept) >= MAX_PAGES_KEPT:
-                    self._kept.clear()
-                self._kept[path] = kept
-            return kept[1]
+            return self._kept(path, self._state())
 
-    def _state(self) -> object:
+    def _state(self) -> Hashable:
         """What changes whenever a run writes, and each few seconds while one goes on."""
         try:
             folders = run_folders(self._project.runs_dir)[-2:]
-            sizes = [(folder.run_id, (folder.path / EVENTS_FILE).stat().st_size) for folder in folders]
+            sizes = tuple((folder.run_id, (folder.path / EVENTS_FILE).stat().st_size) for folder in folders)
             going_on = running_folder(self._project) is not None
         except (OSError, MaintainerError):
             return time.monotonic()
@@ -81,13 +76,13 @@ class ServedPages:
         served = Served("" if path == "/" else "/", "/live" if running else "", LOOK_SECONDS)
         if path == "/" or path.startswith("/table/"):
             fleet = fleet_runs(self._project, now_ms - self._since_seconds * 1000)
-            pages = table_names(fleet)
+            pages = page_names(fleet)
             if path == "/":
-                links = {name: f"/table/{page}" for page, name in pages.items()}
+                links = {name: f"/table/{page}" for name, page in pages.items()}
                 links |= {run.outcome.run_id: f"/run/{run.folder.name}" for run in fleet.runs}
                 return FOUND, fleet_page(fleet, tz, links, served)
-            wanted = pages.get(path.removeprefix("/table/"))
-            for _, page in table_pages(fleet, tz, {wanted}, served) if wanted else ():
+            wanted = {name for name, page in pages.items() if page == path.removeprefix("/table/")}
+            for _, page in table_pages(fleet, tz, wanted, served) if wanted else ():
                 return FOUND, page
         if path == "/live":
             served, live = Served("/", "", LIVE_SECONDS), None

@@ -107,13 +107,12 @@ def _with_others(
     if others is None:
         with open_engine(engine) as opened, opened.history() as reader:
             others = reader.commits(table.ref, wanted)
-    return beside_ours(
-        rows,
-        others.commits,
-        table.ref.identifier,
-        is_ledger=name_key(table.ref) == name_key(ledger_ref(project.loaded.project, project.root)),
-        runs_here=lambda run_id: is_run_id(run_id) and (project.past_runs_dir / run_id).is_dir(),
-    )
+    is_ledger = name_key(table.ref) == name_key(ledger_ref(project.loaded.project, project.root))
+
+    def runs_here(run_id: str) -> bool:
+        return is_run_id(run_id) and (project.past_runs_dir / run_id).is_dir()
+
+    return beside_ours(rows, others.commits, table.ref.identifier, is_ledger=is_ledger, runs_here=runs_here)
 
 
 MAX_LEDGER_ROWS = 100_000

@@ -146,13 +146,8 @@ def write_stubs(root: Path, entries: Iterable[Entry]) -> tuple[Path, ...]:
 
 def stub(table: TableRef) -> str:
     """Return the smallest policy of a table."""
-    return f"version: 1\ntable: {_yaml_text(table.identifier)}\n"
-
-
-def _yaml_text(text: str) -> str:
-    if re.fullmatch(r"[A-Za-z_./][A-Za-z0-9_./-]*", text) and ": " not in text:
-        return text
-    return "'" + text.replace("'", "''") + "'"
+    name, quoted = table.identifier, "'" + table.identifier.replace("'", "''") + "'"
+    return f"version: 1\ntable: {name if re.fullmatch(r'[A-Za-z_./][A-Za-z0-9_./-]*', name) else quoted}\n"
 
 
 def _place(location: str) -> str:

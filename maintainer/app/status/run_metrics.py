@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -62,26 +63,24 @@ class RunMetrics:
         self._started: set[str] = set()
         self._past, _ = PastSteps.read(project)
         registry.register(self._tables)
-        Gauge("maintainer_info", "1; the version is the label.", ["version"], registry=registry).labels(
-            __version__
-        ).set(1)
-        self._runs = Counter("maintainer_runs", "Runs that ended, by exit code.", ["exit_code"], registry=registry)
+        info = Gauge("maintainer_info", "1; the version is the label.", ["version"], registry=registry)
+        info.labels(__version__).set(1)
+        counter = partial(Counter, registry=registry)
+        self._runs = counter("maintainer_runs", "Runs that ended, by exit code.", ["exit_code"])
         for code in (ExitCode.OK, ExitCode.FINDINGS, ExitCode.VERIFICATION_FAILED):
             self._runs.labels(code.value)  # there from the beginning, so that an increase can be seen
-        self._ended = Counter(
-            "maintainer_run_tables", "Tables of runs, by how they ended.", ["status"], registry=registry
-        )
+        self._ended = counter("maintainer_run_tables", "Tables of runs, by how they ended.", ["status"])
         for status in TableStatus:
             self._ended.labels(status.value)
-        self._steps = Counter("maintainer_steps", "Steps that ended.", ["kind", "status"], registry=registry)
+        self._steps = counter("maintainer_steps", "Steps that ended.", ["kind", "status"])
         self._step_seconds = Histogram(
             "maintainer_step_duration_seconds", "What steps took.", ["kind"], registry=registry, buckets=STEP_SECONDS
         )
-        self._commits = Counter("maintainer_commits", "Commits, by whether a proof held.", ["proof"], registry=registry)
+        self._commits = counter("maintainer_commits", "Commits, by whether a proof held.", ["proof"])
         for proof in ("held", "not_held", "none"):
             self._commits.labels(proof)
         self._work = {
-            f"{unit}_{done}": Counter(f"maintainer_{word}_{unit}", f"{unit.title()} that {what}.", registry=registry)
+            f"{unit}_{done}": counter(f"maintainer_{word}_{unit}", f"{unit.title()} that {what}.")
             for done, word, what in _WORK
             for unit in ("files", "bytes")
         }
@@ -106,8 +105,6 @@ class RunMetrics:
                 self._ended.labels(event.outcome.status.value).inc()
             case RunFinished():
                 self._run(event.outcome, event.at_ms)
-            case _:
-                pass
         if isinstance(event, TableFinished):
             self._started.discard(event.outcome.ref.identifier)
         self._running.set(len(self._started))
@@ -129,27 +126,23 @@ class RunMetrics:
     def _run(self, outcome: RunOutcome, at_ms: int) -> None:
         code = exit_code(outcome).value
         self._runs.labels(code).inc()
-        self._last_run.put(at_ms / 1000, code, outcome.duration_seconds)
+        self._last_run.figures = (at_ms / 1000, code, outcome.duration_seconds)
 
 
 class _LastRun(Collector):
     """The last run, as gauges without a sample while there was none: 0 would be a run in 1970 that ended well."""
 
-    def __init__(self) -> None:
-        self._figures: tuple[float, ...] = ()
-
-    def put(self, ended_at_seconds: float, code: int, duration_seconds: float) -> None:
-        self._figures = (ended_at_seconds, code, duration_seconds)
+    figures: tuple[float | None, ...] = (None, None, None)
+    """When it ended, its exit code and what it took."""
 
     def collect(self) -> Iterable[Metric]:
         """Return the gauges; called by whoever reads the metrics, on a thread of the server."""
-        figures = self._figures or (None, None, None)
         names = (
             ("timestamp_seconds", "When a run of this watch last ended."),
             ("exit_code", "The exit code of that run."),
             ("duration_seconds", "What it took."),
         )
-        for (name, help_text), value in zip(names, figures, strict=True):
+        for (name, help_text), value in zip(names, self.figures, strict=True):
             yield GaugeMetricFamily(f"maintainer_last_run_{name}", help_text, value)
 
 

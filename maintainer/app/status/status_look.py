@@ -179,9 +179,8 @@ def _last_step(past: Sequence[HistoryRow]) -> HistoryRow | None:
 def _unsearched(plan: TablePlan) -> StatusRow:
     """The row of a place that could not be searched, or of a table about which rules disagree."""
     assert plan.problem is not None
-    return StatusRow(
-        plan.ref.identifier, "problem", next=f"{plan.problem.what} [{plan.problem.code}]", policy_file=plan.source
-    )
+    why = f"{plan.problem.what} [{plan.problem.code}]"
+    return StatusRow(plan.ref.identifier, "problem", next=why, policy_file=plan.source)
 
 
 def _deleted_rows_ratio(facts: TableFacts) -> float | None:
@@ -194,12 +193,11 @@ def _deleted_rows_ratio(facts: TableFacts) -> float | None:
 
 def _is_hot(plan: TablePlan, small: Sequence[DataFile]) -> bool:
     """Whether small files would be compacted, were they not in a partition that is still being written."""
-    for entry in plan.left_alone:
-        if entry.reason.code in STILL_WRITTEN or entry.reason.code is ReasonCode.NEWEST_PARTITION:
-            affected = [file for file in small if entry.partition_values in (None, file.partition_values)]
-            if len(affected) > 1 and entry.num_files > 1:
-                return True
-    return False
+    return any(
+        entry.num_files > 1 and sum(entry.partition_values in (None, file.partition_values) for file in small) > 1
+        for entry in plan.left_alone
+        if entry.reason.code in STILL_WRITTEN or entry.reason.code is ReasonCode.NEWEST_PARTITION
+    )
 
 
 def _state(plan: TablePlan, last: HistoryRow | None, small: Sequence[DataFile]) -> str:
@@ -320,16 +318,8 @@ def look_at_all(
         rows.append(status_row(planned, past.of(planned), in_session, running.get(table)))
 
     away = tables_out_of_reach(opened, (policy.table for policy in tables.policies if not policy.is_ledger), ends=False)
-    request = PlanRequest(
-        tables.policies,
-        at_ms,
-        jobs=spec.jobs,
-        on_table=add_row,
-        problems=tables.problems,
-        stages=spec.engine.stages,
-        away=away,
-        purpose="",
-    )
+    request = PlanRequest(tables.policies, at_ms, jobs=spec.jobs, on_table=add_row, problems=tables.problems)
+    request = replace(request, stages=spec.engine.stages, away=away, purpose="")
     plan = make_plan(project, opened.engine, request)
     rows += (_unsearched(table) for table in plan.tables if table.observed is None and table.policy_digest == "")
     plan = narrowed(plan, project.loaded, spec.selection, command="status")
