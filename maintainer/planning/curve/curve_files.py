@@ -303,11 +303,9 @@ def layout_boxes(revision: Revision | None, facts: TableFacts, earlier: LayoutBo
         return earlier
     files = sorted(key for key in facts.file_keys if key in ranges.by_file)
     every = -(-len(files) // MAX_BOXES) or 1
-    boxes: list[FileBox] = []
-    for key in files[::every]:
-        low, high = revision.box(ranges.by_file[key])
-        boxes.append((low[0], high[0], low[1], high[1]))
+    corners = (revision.box(ranges.by_file[key]) for key in files[::every])
+    boxes: tuple[FileBox, ...] = tuple((low[0], high[0], low[1], high[1]) for low, high in corners)
     if earlier is not None:
-        return replace(earlier, after=tuple(boxes), num_after=len(facts.files))
+        return replace(earlier, after=boxes, num_after=len(facts.files))
     first, second = revision.columns[:2]
-    return LayoutBoxes((first.name, second.name), (first.num_ranks, second.num_ranks), tuple(boxes), len(facts.files))
+    return LayoutBoxes((first.name, second.name), (first.num_ranks, second.num_ranks), boxes, len(facts.files))

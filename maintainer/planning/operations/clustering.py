@@ -25,7 +25,7 @@ from maintainer.planning.selection.decision import Decision, leave_counted
 from maintainer.planning.selection.file_selection import file_order, pack_batches, pack_in_order, select_partitions
 from maintainer.planning.selection.schema_columns import at_version
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.units import count_of, format_size
+from maintainer.units import count_of, format_size, grouped
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +105,8 @@ def _choose(
     other = [file for file in files if not _is_ours(file, columns)]
     others = {file.key for file in other}
     candidates = sorted((file for file in files if file.key not in others), key=_cube_order)
-    cubes: dict[str, list[DataFile]] = {}
-    loose: list[DataFile] = []
-    for file in candidates:
-        cube = cube_of(file)
-        cubes.setdefault(cube[0], []).append(file) if cube else loose.append(file)
+    cubes = grouped(candidates, lambda file: cube[0] if (cube := cube_of(file)) else None)
+    loose = cubes.pop(None, [])
     small = {name: cube for name, cube in cubes.items() if _live_bytes(cube) < min_cube_size_bytes}
     sealed = [file for name, cube in cubes.items() if name not in small for file in cube]
     in_small = [file for cube in small.values() for file in cube]

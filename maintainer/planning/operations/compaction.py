@@ -202,8 +202,6 @@ def weigh(
 def _reasons(policy: ResolvedPolicy, bins: list[Bin]) -> tuple[Reason, ...]:
     files = [file for bin_ in bins for file in bin_.files]
     small = sum(is_small(file, policy.optimize) for file in files)
-    reasons: list[Reason] = []
-    if small:
-        text = f"{count_of(small, 'file')} under {format_size(policy.optimize.min_file_size_bytes)}"
-        reasons.append(Reason(ReasonCode.SMALL_FILES, text, policy.place_of("optimize.minFileSize")))
+    text = f"{count_of(small, 'file')} under {format_size(policy.optimize.min_file_size_bytes)}"
+    reasons = [Reason(ReasonCode.SMALL_FILES, text, policy.place_of("optimize.minFileSize"))] if small else []
     return (*reasons, *deleted_rows_reason(policy, files))

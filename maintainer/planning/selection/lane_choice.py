@@ -6,6 +6,7 @@ looked at when the bin is written (``delta.rewrite``), and may send the bin to t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -92,11 +93,7 @@ def choose_lane(step: RewriteStep, bin_: Bin, no_copy: str | None, no_local: str
 
 def lanes_of(bins: tuple[Bin, ...]) -> tuple[tuple[LaneChoice, int], ...]:
     """Return the lanes that were chosen, with the number of bins of each, in the order in which they first come."""
-    counts: dict[LaneChoice, int] = {}
-    for bin_ in bins:
-        if bin_.lane != BY_SPARK:
-            counts[bin_.lane] = counts.get(bin_.lane, 0) + 1
-    return tuple(counts.items())
+    return tuple(Counter(bin_.lane for bin_ in bins if bin_.lane != BY_SPARK).items())
 
 
 def _mean_bytes(bin_: Bin) -> int:

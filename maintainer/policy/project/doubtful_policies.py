@@ -249,14 +249,9 @@ def _winners(rule: RuleSource, tables: Sequence[Sequence[RuleSource]]) -> list[s
         smaller = rule.match.min_size_bytes  # what reaches only larger tables leaves the others to this rule
         rivals = (rival for rival in rules_of_table if rival.match.min_size_bytes <= smaller)
         higher = [rival for rival in rivals if rival.priority > rule.priority]
-        if rule.manages:
-            manager = next((rival for rival in higher if rival.manages), None)
-            if manager is None:
-                return []
-            winners.add(manager.document.file)
-        for keys in rule.layer.leaves:
-            rival = next((rival for rival in higher if keys in rival.layer.leaves), None)
-            if rival is None:
-                return []
-            winners.add(rival.document.file)
+        of_each = [[rival for rival in higher if keys in rival.layer.leaves] for keys in rule.layer.leaves]
+        of_each += [[rival for rival in higher if rival.manages]] if rule.manages else []
+        if not all(of_each):
+            return []
+        winners |= {replacing[0].document.file for replacing in of_each}
     return sorted(winners)
