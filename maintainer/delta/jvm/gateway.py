@@ -72,7 +72,7 @@ The class is named below ``org.apache.spark.sql.delta``, or in full where it is 
 
 
 def required(members: Mapping[str, str]) -> tuple[Required, ...]:
-    """Read the members of classes from ``method/parameters`` (``/9/7``: 9, else 7), separated by blanks."""
+    """Read the members of classes from ``method/parameters`` (``/9/7``: 9, else 7; ``a|b/2``: either), with blanks."""
     listed = ((name, *member.split("/")) for name, text in members.items() for member in text.split())
     return tuple((name, member, tuple(map(int, counts))) for name, member, *counts in listed)
 
@@ -82,11 +82,11 @@ def has_signature(listing: str, name: str, count: int | None) -> bool:
 
     A method inherited from another class or trait is listed under that name, so only the last part is compared.
     """
-    method = name.rpartition(".")[2]
+    methods = name.rpartition(".")[2].split("|")
     if count is None:
-        return any(line.endswith(f".{method}") for line in listing.splitlines())
+        return any(line.rpartition(".")[2] in methods for line in listing.splitlines())
     return any(
-        listed.rpartition(".")[2] == method and len([p for p in parameters.split(",") if p]) == count
+        listed.rpartition(".")[2] in methods and len([p for p in parameters.split(",") if p]) == count
         for listed, parameters in re.findall(r"([\w.$]+)\(([^()]*)\)", listing)
     )
 
@@ -389,7 +389,7 @@ class Gateway:
         except Exception as error:  # py4j raises its own kinds for a class that is not there
             if is_engine_lost(error):
                 raise
-        names = "|".join(re.escape(_full(name, member).rpartition(".")[2]) for _, member, _ in listed)
+        names = "|".join(_full(name, member).rpartition(".")[2].replace("$", "[$]") for _, member, _ in listed)
         others = self._java("java.util.regex.Pattern").compile(rf"(?m)^(?![^(\n]*[.](?:{names})(?:[(]|$)).*\n")
         return str(others.matcher(text).replaceAll(""))
 

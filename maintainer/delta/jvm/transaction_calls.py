@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 
 REQUIRED = required(
     {
-        "DeltaLog": "createDataFrame/4 unsafeVolatileSnapshot/0",
+        "DeltaLog": "checkpointInterval/1 createDataFrame/4 unsafeVolatileSnapshot/0",
         "OptimisticTransaction": "trackFilesRead/1 trackReadPredicates/3 writeFiles/4 registerSQLMetrics/2 "
-        "commit/3 snapshot/0 readTxn/0 updateMetadata/2 postCommitHooks/0 deltaLog/0 <init>/3 isCheckpointNeeded/2",
+        "commit/3 snapshot/0 readTxn/0 updateMetadata/2 postCommitHooks/0 deltaLog/0 <init>/3 "
+        # Answered by our own class; Delta 4.0 has the second.
+        "isCheckpointNeeded|setNeedsCheckpoint/2",
+        "hooks.CheckpointHook$": "name/0",
         "hooks.ChecksumHook$": "name/0",
         "Snapshot": "checksumOpt/0",
         "VersionChecksum": "allFiles/0",
@@ -258,6 +261,7 @@ class TransactionCalls(CommitStoreCalls):
 
     def without_checkpoint(self, txn: JavaObject) -> None:
         """Let the commit of a transaction write no checkpoint; the caller does where one is due."""
+        txn.postCommitHooks().subtractOne(self._module("hooks.CheckpointHook$"))
         txn.leaveCheckpoint()
 
     @property
