@@ -90,7 +90,7 @@ PUBLIC = {
         "loads", "dumps", "setdefault", "rpartition", "findall", "split", "items", "append", "_jdf", "__init__", "join",
         "field", "files", "read_text", "Lock", "RLock", "_compile", "lower", "strip", "intersection",
         "enumerate", "fromkeys", "monotonic", "sleep", "escape", "splitlines", "endswith", "startswith", "group",
-        "enter_context", "ExitStack", "uuid4", "time", "remove", "now", "glob",
+        "enter_context", "ExitStack", "uuid4", "time", "remove", "now", "glob", "replace",
     },
 }  # fmt: skip
 ALLOWED = set().union(*PUBLIC.values())
