@@ -159,7 +159,9 @@ class Problem:
 
 def as_problem(error: MaintainerError) -> Problem:
     """Return an error as plans and results keep it, with what was found and what is allowed."""
-    details = [f"{label}: {value}" for label, value in (("found", error.found), ("allowed", error.allowed)) if value]
+    named = (("found", error.found), ("allowed", error.allowed))
+    # A list has a line for each of its items; a sentence would show the ends of lines as signs.
+    details = [f"{label}: {', '.join(value.strip().splitlines())}" for label, value in named if value]
     what = error.what + (f" ({'; '.join(details)})" if details else "")
     return Problem(error.code, what, error.where, error.help)
 
