@@ -183,8 +183,14 @@ def test_old_timestamps_pass_through_exactly(spark: SparkSession, lake: Path) ->
 SCRIPT = """
 import json, sys, threading
 from pathlib import Path
+from maintainer.delta.spark import spark_session
 from maintainer.delta.spark.spark_session import SessionOptions, active_session, open_session, worker_session
-log = Path(sys.argv[1])
+log, registered, set_and_check = Path(sys.argv[1]), [], spark_session.set_and_check
+def noted(conf, settings):
+    sql_conf = getattr(getattr(lease.spark._jvm.org.apache.spark.sql.internal, "SQLConf$"), "MODULE$")
+    registered.append(sql_conf.containsConfigKey("spark.databricks.delta.autoCompact.enabled"))
+    set_and_check(conf, settings)
+spark_session.set_and_check = noted
 with open_session(SessionOptions(master="local[2]", log_path=log)) as lease:
     spark = worker_session(lease)
     table = str(log.parent / "table")
@@ -196,6 +202,7 @@ with open_session(SessionOptions(master="local[2]", log_path=log)) as lease:
         failed = type(error).__name__
     process = lease.spark.sparkContext._gateway.proc
     result = {"rows": spark.read.format("delta").load(table).count(), "failed": failed, "borrowed": lease.borrowed}
+    result["registered"] = registered
 lease.close()
 result["ended"] = process.poll() is not None
 result["active"] = active_session() is not None
@@ -225,6 +232,7 @@ def test_embedded_session_from_start_to_end(tmp_path: Path) -> None:
         "rows": 10,
         "failed": "ArithmeticException",
         "borrowed": False,
+        "registered": [True],  # before they were set: another worker may have Delta register them just then
         "ended": True,
         "active": False,
         "threads": [],

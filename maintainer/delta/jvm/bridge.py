@@ -82,6 +82,13 @@ class DeltaJvm(
 ):
     """The calls, bound to one Spark session. Cheap to make; use it on any thread after ``activate``."""
 
+    def register_settings(self) -> None:
+        """Have Delta register all its settings; waits for a thread that lets it do so now.
+
+        Spark refuses to set one that is known and not registered yet (``CANNOT_MODIFY_CONFIG``).
+        """
+        self._module("sources.DeltaSQLConf$")
+
     def self_test(self) -> None:
         """Check that this build of Delta, and this PySpark, have every private member that is used here.
 

@@ -292,8 +292,11 @@ def worker_session(lease: SessionLease) -> SparkSession:
     """
     settings = worker_settings(lease.cores, lease.conf)
     worker = lease.spark.newSession()
+    jvm = DeltaJvm(worker)
+    with contextlib.suppress(Exception):  # without Delta's class the self-test says what is missing
+        jvm.register_settings()
     set_and_check(worker.conf, {**settings, BORROWED: "true"} if lease.borrowed else settings)
-    DeltaJvm(worker).activate()
+    jvm.activate()
     return worker
 
 
