@@ -110,9 +110,10 @@ class DeltaTableReader(LogQuestions):
     def neighbours_in_catalog(self, tables: Iterable[TableRef]) -> Iterator[TableRef]:
         return neighbours_in_catalog(self._jvm, tables)
 
-    def _files_of(self, text: str) -> tuple[FileStore, str]:
-        """The store of a path as people write it, and its URI."""
-        return direct_files(self._jvm, path_uri(text)) or self._files_at(self._jvm.hadoop_path(text))
+    def _files_of(self, text: str, *, holds_tables: bool = False) -> tuple[FileStore, str]:
+        """The store of a path as people write it, and its URI; see ``direct_files``."""
+        direct = direct_files(self._jvm, path_uri(text), holds_tables=holds_tables)
+        return direct or self._files_at(self._jvm.hadoop_path(text))
 
     def _files_at(self, path: JavaObject) -> tuple[FileStore, str]:
         conf = self._jvm.hadoop_conf()
@@ -150,7 +151,7 @@ class DeltaTableReader(LogQuestions):
     def below(self, root: str) -> Iterator[str]:
         """Delta tables in folders; see ``TableFinder.below``."""
         with table_errors(root):
-            yield from tables_below(*self._files_of(root))
+            yield from tables_below(*self._files_of(root, holds_tables=True))
 
     @contextmanager
     def _reading(self, where: str) -> Iterator[None]:

@@ -16,6 +16,9 @@ from maintainer.model.table.log_names import LOG_FOLDER
 
 CLOSER = "name a folder closer to the tables"
 
+FOLDERS_AT_ONCE = 100
+"""Folders of which a store is asked side by side, within the bound of the process."""
+
 
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
@@ -43,31 +46,33 @@ class _Walk:
         started = self.monotonic()
         waiting = deque([(self.root_uri, 0)])
         while waiting:
-            uri, depth = waiting.popleft()
-            self._check_limits(self.monotonic() - started)
-            try:
-                log = self.files.status(f"{uri}/{LOG_FOLDER}")
-                is_table = log is not None and log.is_dir
-                folders = [] if is_table else self._folders(uri)
-            except OSError as error:
-                self.num_unreadable += 1
-                self.unreadable = self.unreadable or (uri, error.strerror or str(error))
-                continue
-            if is_table:
-                self.num_tables += 1
-                yield uri
-            elif depth < self.limits.max_depth:
-                waiting.extend((folder, depth + 1) for folder in folders)
-            elif folders:
-                self.deepest = self.deepest or uri
+            group = [waiting.popleft() for _ in range(min(len(waiting), FOLDERS_AT_ONCE))]
+            looks = self.files.abreast(self._folders_of, [uri for uri, _ in group])
+            for (uri, depth), folders in zip(group, looks, strict=True):
+                self._check_limits(self.monotonic() - started)
+                if isinstance(folders, OSError):
+                    self.num_unreadable += 1
+                    self.unreadable = self.unreadable or (uri, folders.strerror or str(folders))
+                elif folders is None:
+                    self.num_tables += 1
+                    yield uri
+                else:
+                    self.num_folders += 1
+                    if depth < self.limits.max_depth:
+                        waiting.extend((folder, depth + 1) for folder in folders)
+                    elif folders:
+                        self.deepest = self.deepest or uri
 
-    def _folders(self, uri: str) -> list[str]:
-        self.num_folders += 1
-        folders = {
-            child_file.name: child
-            for child, child_file in self.files.children(uri).items()
-            if child_file.is_dir and not child_file.is_symlink
-        }
+    def _folders_of(self, uri: str) -> list[str] | OSError | None:
+        """Return the folders in a folder that may hold tables; None of a table; the error where it cannot be listed."""
+        try:
+            log = self.files.status(f"{uri}/{LOG_FOLDER}")
+            if log is not None and log.is_dir:
+                return None
+            children = self.files.children(uri)
+        except OSError as error:
+            return error
+        folders = {file.name: child for child, file in children.items() if file.is_dir and not file.is_symlink}
         return [folders[name] for name in sorted(folders) if _may_hold_tables(name)]
 
     def _check_limits(self, seconds: float) -> None:

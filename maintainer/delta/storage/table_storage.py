@@ -96,7 +96,7 @@ def why_hadoop(jvm: DeltaJvm, root: JavaObject) -> str | None:
     return None
 
 
-def direct_files(jvm: DeltaJvm, uri: str) -> tuple[FileStore, str] | None:
+def direct_files(jvm: DeltaJvm, uri: str, *, holds_tables: bool = False) -> tuple[FileStore, str] | None:
     """Return the store behind a URI, and the URI in its one spelling; None where only Hadoop can tell.
 
     No JVM is started, unless a store refuses a request.
@@ -104,6 +104,7 @@ def direct_files(jvm: DeltaJvm, uri: str) -> tuple[FileStore, str] | None:
     Args:
         jvm: Whose settings decide.
         uri: A percent-encoded URI, as ``text_uri`` makes it from a path.
+        holds_tables: It is a folder to look in, which may be a whole bucket, and no table's own.
     """
     access = jvm.direct
     scheme, _, rest = one_spelling(uri).partition(":")
@@ -116,9 +117,10 @@ def direct_files(jvm: DeltaJvm, uri: str) -> tuple[FileStore, str] | None:
         if not rest.startswith("//") or not authority:
             return None
     path = "/" + "/".join(part for part in path.split("/") if part)
-    if (rest.startswith("//") and scheme == "file") or path == "/" or _DOTS.search(path):
+    is_top = path == "/" and (scheme == "file" or not holds_tables)
+    if (rest.startswith("//") and scheme == "file") or is_top or _DOTS.search(path):
         return None
-    root_uri = f"{base_uri}{path}"
+    root_uri = f"{base_uri}{path}".rstrip("/")
     if scheme == "file":
         return LocalFiles(), root_uri
     conf = {name: value for name in setting_names(base_uri) if (value := access.conf.get(name))}

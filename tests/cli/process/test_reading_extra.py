@@ -89,7 +89,12 @@ def test_tables_of_a_disk_are_looked_at_and_not_changed(installed: Path, tmp_pat
     assert deltalake.DeltaTable(str(table)).version() == known.version()
 
 
-def test_tables_of_a_store_are_looked_at(installed: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("roots", "policy"),
+    [("", "table: s3://lake/orders"), ("roots: ['s3://lake/']\n", "match: {tables: ['*']}\nmanage: true")],
+    ids=["named", "found in the bucket"],
+)
+def test_tables_of_a_store_are_looked_at(installed: Path, tmp_path: Path, roots: str, policy: str) -> None:
     settings = """\
 spark:
   conf:
@@ -109,8 +114,8 @@ spark:
         for _ in range(3):
             deltalake.write_deltalake("s3://lake/orders", rows, mode="append", storage_options=options)
         files = {
-            "maintainer.yml": settings.format(url=server.url, region=REGION),
-            "policies/orders.yml": "table: s3://lake/orders\noptimize: {when: {minSmallFiles: 2}}\n",
+            "maintainer.yml": roots + settings.format(url=server.url, region=REGION),
+            "policies/orders.yml": f"{policy}\noptimize: {{when: {{minSmallFiles: 2}}}}\n",
         }
         write_project(tmp_path / "project", files)
         done = run(installed, tmp_path / "project", "plan", "-o", "json", S3_KEY=ACCESS_KEY, S3_SECRET=SECRET_KEY)
