@@ -266,14 +266,17 @@ class StateMirror:
             write_atomically(path, before + data)
 
     def _publish(self, path: Path) -> None:
-        name = self._name(path)
-        if not path.is_file():
+        try:
+            status = path.stat()
+        except FileNotFoundError:
             return
+        name = self._name(path)
         if is_event_file(path.name):
             self._publish_parts(path, name)
             return
-        status = path.stat()
-        if (self._index.get(name) is None or self._waits(path)) and status.st_size <= MAX_FILE_BYTES:
+        entry = self._index.get(name)
+        same = entry is not None and (entry.file_size_bytes, entry.file_time_ns) == (status.st_size, status.st_mtime_ns)
+        if not same and status.st_size <= MAX_FILE_BYTES:
             data = path.read_bytes()
             tag = self.storage.write(name, data)
             self._index.put(name, Entry(len(data), tag, status.st_size, status.st_mtime_ns))
