@@ -65,7 +65,9 @@ class PolicyPlaces:
         self._all_asked = False
         for name, policy in self._policies.items():
             if policy.table.is_path:
-                self._keep(name, policy.table.location)
+                from maintainer.delta.log.table_place import location_of
+
+                self._keep(name, location_of(policy.table))
                 if ":" not in policy.table.location and name in self._place_of:
                     self._asked.add(name)  # a folder of this machine; a URI is spelled as people write it
 

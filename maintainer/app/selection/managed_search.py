@@ -141,7 +141,9 @@ class _Search:
                 self.refs_by_place.setdefault(self._place(location), []).append(self._ref_below(root, location))
         for table in self.project.loaded.tables:
             if table.ref.is_path:
-                self.aliases.setdefault(self._place(table.ref.location), []).append(table.key)
+                from maintainer.delta.log.table_place import location_of
+
+                self.aliases.setdefault(self._place(location_of(table.ref)), []).append(table.key)
         tables = (
             FoundTable(tuple(dict.fromkeys(names)), tuple(self.aliases.get(place, ())))
             for place, names in self.refs_by_place.items()

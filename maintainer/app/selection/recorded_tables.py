@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from maintainer.delta.log.table_place import StoragePlaces, place_key, table_id_at
+from maintainer.delta.log.table_place import StoragePlaces, location_of, place_key, table_id_at
 from maintainer.delta.storage.table_log import local_folder
 from maintainer.engine.protocols import TablePlaces
 from maintainer.journal.folder.atomic_files import reading_runs
@@ -36,7 +36,7 @@ class RecordedTable:
     @property
     def known_location(self) -> str | None:
         """Where it was; None for a catalog's table that was not read."""
-        return self.location or (self.ref.location if self.ref.is_path else None)
+        return self.location or (location_of(self.ref) if self.ref.is_path else None)
 
     @staticmethod
     def of_plan(table: TablePlan) -> RecordedTable:
@@ -159,7 +159,7 @@ def current_tables(refs: Iterable[TableRef], runs_dir: Path) -> dict[str, Curren
 def current_table(ref: TableRef, recorded: PlacedTable | None) -> CurrentTable:
     """Return a table as it is now; ``recorded`` are the id and the place that the newest run met under its name."""
     met, recorded_location = recorded or (None, None)
-    location = ref.location if ref.is_path else recorded_location
+    location = location_of(ref) if ref.is_path else recorded_location
     table_id = None if location is None else table_id_at(location)
     if table_id is not None:
         found_by = FoundBy.ID

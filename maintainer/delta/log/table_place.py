@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from maintainer.delta.storage.file_identity import canonical_uri
+from maintainer.delta.storage.log_paths import path_uri
 from maintainer.delta.storage.table_log import TableLog, local_folder, log_on_disk
 from maintainer.engine.protocols import TablePlaces
 from maintainer.model.table.log_names import LOG_FOLDER
+from maintainer.model.table.table_facts import TableRef
 
 MAX_COMMITS_READ = 1_000
 """Newest commits in which a table's id is looked for; with none in them, the table is taken to be there."""
@@ -70,6 +72,11 @@ def table_id_at(location: str) -> str | None:
         return None if log is None else _newest_id(log, with_checksums=True)
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def location_of(ref: TableRef) -> str:
+    """Return where a table by path lies, as records spell it: on a store percent-encoded, which people do not write."""
+    return ref.location if local_folder(ref.location) is not None else path_uri(ref.location)
 
 
 def place_key(places: TablePlaces, location: str) -> str:

@@ -122,6 +122,12 @@ def test_a_link_to_a_table_with_a_file_is_that_table(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_a_table_of_a_catalog_with_a_file_by_its_address_is_that_table(tmp_path: Path) -> None:
+    finder = Finder([("sales.orders", "s3a://b/x%20y")])
+    loaded = project(tmp_path, "databases: [sales]", own="table: s3://b/x y")
+    assert names(search_tables(loaded, opened(finder))) == {"s3://b/x y": "policies/own.yml"}
+
+
 def test_a_missing_root_is_a_problem_and_the_others_are_searched(tmp_path: Path) -> None:
     lake(tmp_path, "lake/a")
     search = search_tables(project(tmp_path, "roots: [gone, lake]"), EngineOptions())

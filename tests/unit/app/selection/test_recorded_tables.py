@@ -17,6 +17,7 @@ import pytest
 from maintainer.app.selection.recorded_tables import RecordedTable, TableIndex
 from maintainer.cli.main import run
 from maintainer.delta.log.table_place import StoragePlaces
+from maintainer.delta.storage.file_store import java_quote
 from maintainer.journal.journal import Journal
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.plan_document import to_json
@@ -49,7 +50,7 @@ def renamed(root: Path, written: str) -> None:
 
 
 def ref_of(root: Path, name: str) -> TableRef:
-    return TableRef(name, str(root / name)) if "/" in name else TableRef(name)
+    return TableRef(name, str(root / name)) if "/" in name and ":" not in name else TableRef(name)
 
 
 def write_run(
@@ -59,8 +60,9 @@ def write_run(
     *,
     run_id: str = RUN,
     status: TableStatus = TableStatus.FAILED,
+    location: str | None = None,
 ) -> None:
-    """A run in which a table was compacted under a name; where ``path`` is None it could not be read."""
+    """A run in which a table was compacted under a name; where there is no path and no location it was not read."""
     journal = Journal.open(root / ".maintainer" / "runs", run_id, lambda: 1)
     sample = sample_plans.orders()
     assert sample.observed is not None
@@ -68,6 +70,8 @@ def write_run(
     if path is not None:
         table_id = str(deltalake.DeltaTable(path).metadata().id)
         observed = replace(sample.observed, location=f"file:{path}", table_id=table_id)
+    if location is not None:
+        observed = replace(sample.observed, location=location, table_id="0b7c9f3e-on-a-store")
     plan = TablePlan(ref_of(root, name), "policies/orders.yml", "sha256:a", observed)
     step = replace(samples.properties_done(), step_id=f"{name}/set_properties", status=StepStatus.FAILED)
     outcome = TableOutcome(plan.ref, status, (step,))
@@ -151,6 +155,19 @@ class TestARename:
         chosen, said = taken_up(root, capsys, monkeypatch)
         assert chosen == set()
         assert "lake/orders is another table now, with another id, and is left out" in said
+
+
+class TestOnAStore:
+    @pytest.mark.parametrize("name", ["a b/orders", "50%", "Öl/orders", "a%20b"])
+    def test_a_name_that_an_address_spells_otherwise_has_its_past(
+        self, root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
+    ) -> None:
+        written, location = f"s3://lake/{name}", f"s3://lake/{java_quote(name)}"
+        renamed(root, written)
+        write_run(root, written, None, location=location)
+        assert history(root, capsys, written)[0] == [(RUN, written)]
+        assert failed(root, capsys) == [written]
+        assert taken_up(root, capsys, monkeypatch)[0] == {written}
 
 
 class TestAnotherTableAtTheSamePlace:

@@ -23,6 +23,7 @@ def project(tmp_path: Path) -> LoadedProject:
             "policies/b.yml": "table: lake/lines\n",
             "policies/c.yml": "table: sales.gone\n",
             "policies/d.yml": "table: lake/by_path\n",
+            "policies/e.yml": "table: s3://b/x y\n",
             "policies/r.yml": "match: {tables: ['bronze.*']}\npriority: 1\n",
         },
     )
@@ -70,12 +71,14 @@ def test_a_table_found_by_name_and_by_folder_counts_once(project: LoadedProject,
         # In the catalog, and managed by its path.
         LocatedTable(TableRef("sales.by_path"), f"file:{tmp_path}/lake/by_path"),
         located_at(f"file:{tmp_path}/lake/by_path", tmp_path),
+        LocatedTable(TableRef("sales.by_address"), "s3a://b/x%20y"),
         # Nobody manages it: the catalog's name is shorter.
         located_at(f"file:{tmp_path}/w/new", tmp_path),
         LocatedTable(TableRef("sales.new"), f"file:{tmp_path}/w/new"),
     ]
     assert cares(inventory(project, located_tables, whole_catalog=False)) == {
         "lake/by_path": ("managed", "policies/d.yml"),
+        "s3://b/x y": ("managed", "policies/e.yml"),
         "sales.new": ("unmanaged", None),
         "sales.orders": ("managed", "policies/a.yml"),
     }

@@ -6,8 +6,10 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,7 +19,7 @@ from maintainer.app.planning.policy_places import PolicyPlaces
 from maintainer.delta.log.table_place import SpelledPlaces, StoragePlaces, place_key, table_id_at
 from maintainer.delta.storage.file_store import java_quote
 from maintainer.delta.storage.local_files import LocalFiles
-from maintainer.engine.protocols import is_one_place
+from maintainer.engine.protocols import TableReader, is_one_place
 from maintainer.model.plan.plan import Observed, TablePlan
 from maintainer.model.table.table_facts import Protocol, TableRef
 from maintainer.policy.resolve.resolved import ResolvedPolicy
@@ -145,6 +147,17 @@ def both_refused(*chosen: ResolvedPolicy) -> bool:
     codes = {plan.problem and plan.problem.code for plan in places.each_once(plans)}
     assert codes in ({"T409"}, {None})
     return codes == {"T409"}
+
+
+def test_an_address_that_people_write_is_the_place_that_a_catalog_knows() -> None:
+    by_name, by_address = policies()(TableRef("sales.t")), policies()(TableRef("s3://lake/a 50% t"))
+    found = replace(OBSERVED, location="s3a://lake/a%2050%25%20t")
+    places = PolicyPlaces((by_name, by_address), PLACES)
+    plan = TablePlan(by_name.table, by_name.file, by_name.digest, found)
+    places.opened(plan, cast(TableReader, None))  # nothing is asked where nothing is to be deleted
+    (checked,) = places.each_once((plan,))
+    assert checked.problem is not None
+    assert checked.problem.code == "T409"
 
 
 def test_a_second_mount_is_one_place_and_has_the_same_files(lake: Path) -> None:
