@@ -13,10 +13,12 @@ from dataclasses import dataclass, replace
 
 from maintainer.engine.store.object_storage import ObjectStorage
 from maintainer.journal.folder.documents import Document, data_of, documents_in, value_in
-from maintainer.journal.leases import LEASE_SECONDS
+from maintainer.journal.leases import LEASE_SECONDS, RENEWALS
 
-PULSE_SECONDS = LEASE_SECONDS
-"""A run that gave no sign for so long counts as dead."""
+PULSE_SECONDS = LEASE_SECONDS - LEASE_SECONDS // RENEWALS
+"""A run that gave no sign for so long counts as dead: by one renewal of a lease less than that lasts, so that whoever
+takes the lease of a dead run settles what that left open.
+"""
 
 FOLDER = "alive"
 

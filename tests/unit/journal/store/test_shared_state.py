@@ -15,7 +15,8 @@ from maintainer.engine.store.store_failures import StoreFailure
 from maintainer.errors import Refused
 from maintainer.journal.event_log import EVENTS_FILE, is_alive, last_event, read_events
 from maintainer.journal.folder.atomic_files import FolderUnwritable
-from maintainer.journal.leases import current_holders
+from maintainer.journal.folder.documents import documents_in
+from maintainer.journal.leases import LEASE_SECONDS, RENEWALS, Leases, current_holders
 from maintainer.journal.ledger.ledger_pending import PENDING_FILE
 from maintainer.journal.memory.table_records import remembered
 from maintainer.journal.store import run_pulse, state_mirror
@@ -139,6 +140,17 @@ def test_a_run_without_a_sign_of_life_is_ended_and_settled_and_commits_nothing_m
     assert end is not None
     assert (end["type"], end["by"]) == ("settled", journal.run_id)
     assert [intent.stamp.batch for intent in unfinished(first.mirror.runs_dir)] == [1]
+
+
+def test_whoever_takes_the_lease_of_a_dead_run_finds_that_it_is_dead(storage: ObjectStorage, tmp_path: Path) -> None:
+    """Else the table is worked on before it is settled what the dead run tried. A lease is renewed by a thread that may
+    have done so a whole interval before the last sign of life."""
+    died = now_ms()
+    run_pulse.RunPulse(storage, "dead", lambda: died).begin()
+    renewed, shared = died - LEASE_SECONDS * 1000 // RENEWALS, documents_in(storage, "leases")
+    Leases(tmp_path, "dead", lambda: renewed, documents=shared).acquire(FACTS.table_id, "t")
+    holder = current_holders(tmp_path, died, shared)["t"]
+    assert run_pulse.living_runs(storage, holder.expires_at_ms, ended_by=None) == {"dead": False}
 
 
 def test_what_a_run_publishes_after_it_was_thought_to_be_over_is_known_everywhere(
