@@ -51,7 +51,9 @@ _METADATA_SERVICE = re.compile(r"https?://(?:169\.254\.169\.254|169\.254\.170\.2
 """Where a machine of a cloud gets its own credentials; asked only where there are no others."""
 
 _STATUS = re.compile(r"status code: ([0-9]{3})\b")
-_DENIED = re.compile(r"status code: 40[13]\b|Credential")
+_DENIED = re.compile(
+    r"status code: 40[13]\b|Credential|<Code>(?:ExpiredToken|InvalidToken|TokenRefreshRequired)</Code>"
+)
 _DENIED_CLASSES = ("UnauthenticatedError", "PermissionDeniedError", "PermissionError")
 _SKEWED = "RequestTimeTooSkewed"
 _SET_CLOCK = "set the clock of this machine: sudo timedatectl set-ntp true"

@@ -57,6 +57,10 @@ def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     [
         (301, "E691", "PermanentRedirect", "endpoint.region: REGION_OF_THE_BUCKET"),
         (400, "E691", "AuthorizationHeaderMalformed", "endpoint.region: eu-central-1"),
+        (400, "E682", "ExpiredToken", "set the credentials"),
+        (400, "E682", "InvalidToken", "set the credentials"),
+        (400, "E682", "TokenRefreshRequired", "set the credentials"),
+        (400, "E681", "MalformedXML", "check the endpoint"),
         (403, "E682", "SignatureDoesNotMatch", "set the credentials"),
         (403, "E682", "RequestTimeTooSkewed", "timedatectl"),
         (401, "E682", "Unauthorized", "set the credentials"),
@@ -69,7 +73,7 @@ def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_an_answer_of_s3(
     url: str, monkeypatch: pytest.MonkeyPatch, status: int, code: str, answer: str, advice: str
 ) -> None:
-    text = "the region 'us-east-1' is wrong; expecting 'eu-central-1'" if status == 400 else "no"
+    text = "the region 'us-east-1' is wrong; expecting 'eu-central-1'" if code == "E691" else "no"
     monkeypatch.setattr(Answer, "status", status)
     monkeypatch.setattr(Answer, "document", f"<Error><Code>{answer}</Code><Message>{text}</Message></Error>".encode())
     conf = {f"{S3A}endpoint": url, f"{S3A}access.key": "key", f"{S3A}secret.key": "secret"}
