@@ -116,6 +116,7 @@ def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
             LargeLog(100_000, 100_000, (30_000, 60_000, 99_000), (500, 30_000, 60_700, 99_999)), id="100,000 commits"
         ),
         pytest.param(LargeLog(20_000, 20_000, (), (19_999,)), id="20,000 commits without a checkpoint"),
+        pytest.param(LargeLog(300, 1_050_000, (200,), (100, 299)), id="1,050,000 files, with a checkpoint"),
     ],
 )
 def test_three_readers_see_the_same_live_files(
