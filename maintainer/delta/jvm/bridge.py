@@ -11,6 +11,7 @@ from maintainer.delta.jvm import storage_calls as storage
 from maintainer.delta.jvm import transaction_calls as transaction
 from maintainer.delta.jvm.catalog_calls import CatalogCalls
 from maintainer.delta.jvm.gateway import Gateway, required, tested_pairs
+from maintainer.delta.jvm.java_classes import compiled_classes as java
 from maintainer.errors import EnvironmentUnfit
 
 
@@ -55,7 +56,15 @@ SETTINGS = required(
 """Delta's settings that we set or read, whatever the key: one that Delta does not know would change nothing, silently.
 Not here are those that guard against what only Delta 4.1 or 4.2 began to do."""
 
-REQUIRED = commit_store.REQUIRED + log.REQUIRED + parquet.REQUIRED + storage.REQUIRED + transaction.REQUIRED + SETTINGS
+REQUIRED = (
+    commit_store.REQUIRED
+    + java.REQUIRED
+    + log.REQUIRED
+    + parquet.REQUIRED
+    + storage.REQUIRED
+    + transaction.REQUIRED
+    + SETTINGS
+)
 """Everything private that the engine calls of Delta, of Spark and of what Spark brings along."""
 
 PYSPARK = (

@@ -9,11 +9,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import resources
 
-from maintainer.delta.jvm.gateway import Gateway, required, tested_pairs
+from maintainer.delta.jvm.gateway import required
+from maintainer.delta.jvm.java_classes.compiled_classes import CompiledClasses
 from maintainer.delta.jvm.sessions import JavaObject
-from maintainer.errors import EnvironmentUnfit
 from maintainer.model.table.store_kinds import CreatedOnce, store_kind
 
 REQUIRED = required(
@@ -23,15 +22,13 @@ REQUIRED = required(
         "io.delta.storage.HDFSLogStore": "<init>/1 write/4",
         "io.delta.storage.S3SingleDriverLogStore": "<init>/1 write/4 pathLock",
         "io.delta.storage.internal.PathLock": "acquire/1 release/1",
-        "org.codehaus.janino.SimpleCompiler": "<init>/0 setParentClassLoader/1 cook/1 getClassLoader/0",
     }
 )
-"""What this module and its Java classes call or change, beside what ``storage`` lists."""
+"""What this module and the Java classes of log stores call or change, beside what ``storage`` lists."""
 
 EXCLUSIVE_LOG_STORE = "maintainer.ExclusiveLogStore"
 NO_HARD_LINKS = "no hard links"
 CONDITIONAL_LOG_STORE = "maintainer.ConditionalLogStore"
-OWN_TRANSACTIONS = "maintainer.OwnTransactions"
 NO_CONDITIONAL_WRITES = "no conditional writes"
 IGNORES_CONDITION = "ignores the condition"
 """What the Java classes say, the last two where a store cannot or does not keep `If-None-Match`."""
@@ -50,15 +47,12 @@ set of such options: with this one we have a log beside the one that others in t
 
 _GUARDS = {CreatedOnce.BY_CONDITION: CONDITIONAL_LOG_STORE, CreatedOnce.BY_LINK: EXCLUSIVE_LOG_STORE}
 
-_compile_lock = threading.Lock()
-_compiled: list[tuple[JavaObject, dict[str, JavaObject]]] = []
-"""The last JVM's gateway, and our objects in it by class: workers of a run share them."""
 _lent_lock = threading.Lock()
 _lent: dict[JavaObject, int] = {}
 """Log stores of the session's own logs that commit through ours now, and for how many commands."""
 
 
-class CommitStoreCalls(Gateway):
+class CommitStoreCalls(CompiledClasses):
     """What writes a table's next version."""
 
     def make_commits_exclusive(self, log: JavaObject) -> str | None:
@@ -101,40 +95,3 @@ class CommitStoreCalls(Gateway):
     def _guard_of(self, log: JavaObject) -> JavaObject | None:
         name = _GUARDS.get(store_kind(str(log.logPath().toUri().toString())).created_once)
         return None if name is None else self.compiled(name)
-
-    def compiled(self, name: str) -> JavaObject:
-        """Return the one object of a Java class of ours; compiled when it is first asked for.
-
-        Raises:
-            EnvironmentUnfit: E633, it cannot be compiled.
-        """
-        gateway: JavaObject = self.spark.sparkContext._gateway
-        with _compile_lock:
-            if not _compiled or _compiled[0][0] is not gateway:
-                _compiled[:] = [(gateway, {})]
-            objects = _compiled[0][1]
-            if name not in objects:
-                objects[name] = self._compile(gateway, name)
-            return objects[name]
-
-    def _compile(self, gateway: JavaObject, name: str) -> JavaObject:
-        """Compile the class in memory, beside Delta's own classes wherever those were loaded from."""
-        loader = self._module("storage.LogStore$").getClass().getClassLoader()
-        try:
-            compiler = self._java("org.codehaus.janino.SimpleCompiler")()
-            compiler.setParentClassLoader(loader)
-            source = resources.files(__package__) / f"{name.rpartition('.')[2]}.java"
-            compiler.cook(source.read_text(encoding="utf-8"))
-            constructor = compiler.getClassLoader().loadClass(name).getConstructors()[0]
-            arguments = gateway.new_array(self._java("java.lang.Object"), constructor.getParameterCount())
-            if len(arguments):
-                arguments[0] = self._session.sessionState().newHadoopConf()
-            return constructor.newInstance(arguments)
-        except Exception as error:
-            raise EnvironmentUnfit(
-                f"a class that maintainer commits with cannot be compiled in this Spark: {name}",
-                code="E633",
-                found=" ".join(str(error).split())[:300],
-                allowed=f"Spark with its own Janino, {tested_pairs()}",
-                help="run maintainer in a Python process without an active Spark session",
-            ) from error

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from maintainer.delta.jvm.commit_store import OWN_LOG, OWN_TRANSACTIONS, CommitStoreCalls
+from maintainer.delta.jvm.commit_store import OWN_LOG, CommitStoreCalls
 from maintainer.delta.jvm.gateway import DELTA, required
 from maintainer.delta.jvm.sessions import JavaObject
 
@@ -57,6 +57,7 @@ FILE_NAME_PREFIX = "spark.databricks.delta.testOnly.dataFileNamePrefix"
 BORROWED = "spark.maintainer.borrowed"
 """Our own setting of a worker's session in somebody else's JVM."""
 
+OWN_TRANSACTIONS = "maintainer.OwnTransactions"
 DERIVE_CHECKSUM = "spark.databricks.delta.incremental.commit.enabled"
 WRITE_CHECKSUM = "spark.databricks.delta.writeChecksumFile.enabled"
 """Set to false for a commit, so that Delta neither derives a checksum before it nor computes one after it. Only for the

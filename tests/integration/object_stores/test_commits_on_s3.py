@@ -18,7 +18,7 @@ from tests.support.stores.sick_store import ALWAYS, Fault, FaultRule
 
 ROOT = Path(__file__).parents[3]
 HARNESS = ROOT / "tests/support/stores/CommitHarness.java"
-SOURCE = ROOT / "maintainer/delta/jvm/ConditionalLogStore.java"
+SOURCE = ROOT / "maintainer/delta/jvm/java_classes/ConditionalLogStore.java"
 QUICK_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 Commit = Callable[[str, str], str]

@@ -64,7 +64,9 @@ def compile_log_store(spark: SparkSession, classes: Path) -> None:
     virtual_machine: Any = spark._jvm
     compiler = virtual_machine.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(virtual_machine.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
-    compiler.cook(Path(jvm.__file__).with_name("ExclusiveLogStore.java").read_text(encoding="utf-8"))
+    compiler.cook(
+        Path(jvm.__file__).with_name("java_classes").joinpath("ExclusiveLogStore.java").read_text(encoding="utf-8")
+    )
     for entry in compiler.getBytecodes().items():
         path = classes / (str(entry[0]).replace(".", "/") + ".class")
         path.parent.mkdir(parents=True, exist_ok=True)
