@@ -294,8 +294,8 @@ def _step(step_id: str, planned: Step, record: StepRecord) -> StepOutcome:
     later = [result for result in record.landed if isinstance(result, Settled)]
     if not later:
         if step.status is StepStatus.UNKNOWN and settled and not record.open_intents:
-            note = "a later run found that the commit did not land"
-            return replace(step, status=StepStatus.FAILED, note=_joined(step.note, note))
+            found = _joined("a later run found that the commit did not land", _left_of(record))
+            return replace(step, status=StepStatus.FAILED, note=_joined(step.note, found))
         return step
     status = StepStatus.INTERRUPTED if step.status is StepStatus.UNKNOWN else step.status
     if isinstance(later[-1].receipt, VacuumReceipt):
@@ -319,6 +319,8 @@ def _broken_off(step_id: str, planned: Step, record: StepRecord) -> StepOutcome:
         if record.open_intents:
             status = StepStatus.UNKNOWN
             what += "; whether its last commit landed is not known yet"
+        elif stay := _left_of(record):
+            what += f"; its last commit did not land; {stay}"
         error = Problem(DIED_CODE, what, help=DIED_HELP)
     commits = record.commits(record.landed)
     receipts = (result.receipt for result in reversed(record.landed))
@@ -333,6 +335,12 @@ def _broken_off(step_id: str, planned: Step, record: StepRecord) -> StepOutcome:
         error=error,
         turns=_turns(record, commits),
     )
+
+
+def _left_of(record: StepRecord) -> str | None:
+    """What may still lie in the table's folder of a commit that did not land, as a later run recorded it."""
+    settled = (result for result in record.results.values() if isinstance(result, Settled))
+    return next((result.detail for result in settled if result.end is CommitEnd.NOT_LANDED and result.detail), None)
 
 
 def _turns(record: StepRecord, commits: tuple[CommitReceipt, ...]) -> tuple[TurnOutcome, ...]:

@@ -120,7 +120,7 @@ def _of_step(table: TableOutcome, step: StepOutcome) -> Finding:
         notes.append(f"already committed: {versions}")
     if step.vacuum and step.vacuum.remaining:
         notes.append(f"still there: {named([printable(path) for path in step.vacuum.remaining], 3)}")
-    if incomplete and step.note:
+    if step.note and (incomplete or step.error):
         notes.append(printable(step.note))
     severity, rank = (Severity.ERROR, 1) if end.role is Role.BAD else (Severity.WARNING, 3)
     rank = 0 if step.status is StepStatus.VERIFY_FAILED else rank

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from maintainer.delta.log.table_place import StoragePlaces
@@ -12,13 +14,16 @@ from maintainer.execution.table.recovery import MAX_VERSIONS_CHECKED, settle, ve
 from maintainer.execution.table.table_worker import TableWorker
 from maintainer.journal.event_log import EVENTS_FILE, read_events
 from maintainer.journal.journal import Journal
-from maintainer.model.plan.plan import LeftAlone
+from maintainer.journal.memory.past_runs import read_record
+from maintainer.model.plan.plan import LeftAlone, Problem
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.run.outcome import TableStatus
+from maintainer.model.run.outcome import TableOutcome, TableStatus
 from maintainer.model.run.receipts import Verdict
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableRecord
+from maintainer.report.run.run_findings import run_findings
 from tests.support.checker.truth_records import flat
+from tests.support.runs import sample_runs
 from tests.support.runs.fake_lake import Station
 from tests.support.runs.fake_table import FakeTable
 from tests.support.runs.planned_steps import compact, plan_of, vacuum
@@ -100,20 +105,34 @@ def test_an_open_commit_of_the_original_is_looked_for_in_a_copy_and_stays_open(b
     assert bench.record(plan_of(table)).unproven_versions == bench.record(plan_of(copy)).unproven_versions == ()
 
 
-def test_what_a_rewrite_that_did_not_land_may_have_left_is_told_when_it_is_settled(bench: Bench) -> None:
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_what_a_rewrite_that_did_not_land_may_have_left_is_told_when_it_is_settled(
+    bench: Bench, is_killed: bool
+) -> None:
     table = three_files(bench)
 
     def lost(at: Station) -> None:
         raise CommitUnknown("the answer was lost")
 
     bench.lake.at("commit", lost, times=1)
-    bench.run(plan_of(table, compact(table)))
+    plan = plan_of(table, compact(table))
+    bench.run(plan)
+    path = bench.runs_dir / "20261121T220001Z-0000" / EVENTS_FILE
+    if is_killed:
+        lines = path.read_text().splitlines(keepends=True)
+        path.write_text("".join(line for line in lines if "_finished" not in line))
     bench.run(plan_of(table))
-    first = tuple(read_events(bench.runs_dir / "20261121T220001Z-0000" / EVENTS_FILE).events)
+    first = tuple(read_events(path).events)
     (settled,) = [flat(dict(event)) for event in first if event["type"] == "settled"]
     assert (settled["fate"], settled["version"]) == ("not_landed", None)
     assert "begin with part-20261121T220001Z-0000-" in settled["detail"]
     assert "vacuum.deleteUntracked" in settled["detail"]
+    # Whoever looks at that run reads it, too.
+    (step,) = read_record(path.parent, with_plan=False).fold.outcome(plan, (Problem("C712", "died"),) * 2).steps
+    assert step.error is not None
+    assert settled["detail"] in f"{step.error.what} {step.note}"
+    ended = replace(sample_runs.good_run(), tables=(TableOutcome.of(plan, TableStatus.FAILED, (step,)),))
+    assert settled["detail"] in " ".join(str(finding) for finding in run_findings(ended))
 
 
 @pytest.mark.parametrize("station", ["commit", "landed"])
