@@ -111,6 +111,11 @@ def is_called(ref: TableRef, written: str) -> bool:
     return 0 < len(parts) < len(whole) and whole[-len(parts) :] == parts
 
 
+def may_be_an_end(written: str) -> bool:
+    """Tell whether people may mean the end of a path by this: no path from its beginning, and no name with a dot."""
+    return not written.startswith("/") and not is_uri(written) and ("/" in written or "." not in written)
+
+
 MAX_NAMED = 10
 """Tables that a message names."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -61,6 +62,13 @@ def test_a_damaged_log_leaves_our_own_rows_and_says_so(root: Path, capsys: pytes
     shown = capsys.readouterr()
     assert shown.out == "No runs are recorded yet.\n"
     assert shown.err.startswith("warning[T403]: commits of others are not shown, the table's log cannot be read: ")
+
+
+def test_a_table_that_is_not_there_is_no_table_without_runs(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.rmtree(root / "lake")
+    assert run(["--project", str(root), "history", "lake/t"]) == 1
+    assert capsys.readouterr().err.startswith("warning[T401]: commits of others are not shown, ")
+    assert history(root, capsys, "lake/t", "--ours") == []
 
 
 def test_what_runs_append_to_the_ledger_is_not_somebody_elses(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

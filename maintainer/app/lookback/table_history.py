@@ -107,6 +107,10 @@ def _with_others(
     if others is None:
         with open_engine(engine) as opened, opened.history() as reader:
             others = reader.commits(table.ref, wanted)
+    if others.oldest_version is None:
+        from maintainer.delta.storage.failures.engine_failures import no_table
+
+        raise no_table("there is no such table: it has no log", table.ref.identifier)
     is_ledger = name_key(table.ref) == name_key(ledger_ref(project.loaded.project, project.root))
 
     def runs_here(run_id: str) -> bool:

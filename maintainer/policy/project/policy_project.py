@@ -50,7 +50,7 @@ from maintainer.policy.resolve.resolve import (
     tags_of,
 )
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.policy.table_names import name_key, plain_name, table_called, table_ref
+from maintainer.policy.table_names import may_be_an_end, name_key, plain_name, table_called, table_ref
 from maintainer.policy.yaml.discovery import find_files
 from maintainer.policy.yaml.yaml_document import Document
 
@@ -235,8 +235,8 @@ class LoadedProject:
         if (meant := self.called(identifier)) is not None and name_key(meant) != name_key(ref):
             return self.resolution_of(meant.identifier, managed=managed)
         rules = () if managed or manager is not None else self.match_rules_for(ref)
-        if not rules:
-            unsearched = () if self.search is None else self.search.problems
+        unsearched = () if self.search is None else self.search.problems
+        if not rules or (unsearched and may_be_an_end(identifier)):
             raise unsearched[0].error if unsearched else self._unmanaged(identifier, ref)
         return self._resolve_by_rules(ref, rules)
 

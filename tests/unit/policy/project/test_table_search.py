@@ -171,6 +171,12 @@ def test_a_table_in_a_place_that_was_not_searched_may_be_there(tmp_path: Path) -
     for word in ("typo", "d.typo"):
         with pytest.raises(TableError, match="T435: gone"):
             unsure.resolve_table(word, managed=True)
+    # The end of a name may be that of a table there, also for who takes a table that no rule manages.
+    for word in ("typo", "x/typo"):
+        with pytest.raises(TableError, match="T435: gone"):
+            unsure.resolve_table(word)
+    for whole in ("e.typo", "/x/typo", "s3://x/typo"):
+        assert unsure.resolve_table(whole).table.identifier == whole
 
 
 # -- rules without effect
