@@ -70,7 +70,7 @@ from maintainer.model.run.outcome import RunOutcome
 from maintainer.model.run.receipts import UndeleteReceipt
 from maintainer.policy.project.policy_changes import policies_at
 from maintainer.policy.resolve.resolved import ResolvedPolicy
-from maintainer.report.plan.plan_markdown import Comparison
+from maintainer.report.plan.plan_markdown import PlanComparison
 from maintainer.units import count_of
 from maintainer.verification.great_expectations_suite import import_great_expectations
 
@@ -89,7 +89,7 @@ class MadePlan:
 
     plan: Plan
     project: Project
-    comparison: Comparison | None = None
+    comparison: PlanComparison | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ from maintainer.policy.project.policy_project import LoadedProject
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.schema.schema_check import check_schema, kind_of
 from maintainer.policy.yaml.discovery import find_tests
-from maintainer.policy.yaml.yaml_document import Document, Path
+from maintainer.policy.yaml.yaml_document import Path, YamlDocument
 from maintainer.policy.yaml.yaml_reader import read_document
 from maintainer.report.plan.step_text import shortened
 from maintainer.units import parse_duration, parse_size
@@ -177,7 +177,7 @@ def run_policy_tests(project: LoadedProject) -> PolicyTestReport:
     return PolicyTestReport(tuple(sorted(findings)), len(paths), num_tests, num_failed)
 
 
-def _run(project: LoadedProject, document: Document, path: Path, test: Mapping[str, Any]) -> Iterator[Diagnostic]:
+def _run(project: LoadedProject, document: YamlDocument, path: Path, test: Mapping[str, Any]) -> Iterator[Diagnostic]:
     try:
         policy = project.resolve_table(test["table"])
     except ProjectError as error:

@@ -24,7 +24,7 @@ from maintainer.errors import EnvironmentUnfit, ExitCode, NoProject, ProjectErro
 from maintainer.journal.store.state_access import local_runs_dir, setting_without_effect, try_store
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.table_names import is_uri
-from maintainer.report.document.blocks import Document, Line, Row, Span, Table
+from maintainer.report.document.blocks import Document, Line, Row, Span, TableBlock
 from maintainer.report.document.terminal_writer import terminal_text
 from maintainer.report.style import Role, Style
 from maintainer.report.text_layout import alike
@@ -201,4 +201,4 @@ def as_document(checks: Sequence[Check]) -> Document:
         rows += [Row((word, check.name, f"{head}{code}")), *(Row(("", "", line)) for line in below)]
     counts = Counter(check.status for check in checks)
     warnings, failures = count_of(counts[Status.WARN], "warning"), count_of(counts[Status.FAIL], "failure")
-    return [Table((), rows, widest=_WIDEST_NAME), Line(f"{counts[Status.OK]} ok, {warnings}, {failures}")]
+    return [TableBlock((), rows, widest=_WIDEST_NAME), Line(f"{counts[Status.OK]} ok, {warnings}, {failures}")]

@@ -34,7 +34,7 @@ from maintainer.policy.schema.schema_check import DocumentKind, kind_of
 from maintainer.policy.selectors import Selectable, parse_selector
 from maintainer.policy.table_names import name_key, table_ref
 from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROJECT_FILE, misplaced_policies
-from maintainer.policy.yaml.yaml_document import Document
+from maintainer.policy.yaml.yaml_document import YamlDocument
 from maintainer.policy.yaml.yaml_reader import MAX_FILE_BYTES, display_path, read_bytes, read_text
 from maintainer.report.diagnostics_report import (
     DiagnosticsReport,
@@ -77,7 +77,7 @@ def check_project(root: Path, env: str | None, paths: tuple[Path, ...]) -> Diagn
         return _whole(project)
     files = {display_path(path, root): path for path in _files_of(paths)}
     findings: list[Diagnostic] = []
-    documents: dict[str, Document] = {}
+    documents: dict[str, YamlDocument] = {}
     texts: dict[str, str] = {}
     if (root / POLICY_FOLDER).is_dir() or (root / PROJECT_FILE).is_file():
         project = load_project(root, env, keeps_policies=False)
@@ -128,12 +128,12 @@ def _files_of(paths: tuple[Path, ...]) -> Iterator[Path]:
                     yield Path(folder) / name
 
 
-def _read_alone(path: Path, file: str, root: Path) -> tuple[Document | None, list[Diagnostic]]:
+def _read_alone(path: Path, file: str, root: Path) -> tuple[YamlDocument | None, list[Diagnostic]]:
     content = read_bytes(path, root if path.is_relative_to(root) else path.parent)
     return (None, [replace(content, file=file)]) if isinstance(content, Diagnostic) else read_text(content, file)
 
 
-def _checked(document: Document | None) -> list[Diagnostic]:
+def _checked(document: YamlDocument | None) -> list[Diagnostic]:
     return [] if document is None else check_file(document)
 
 

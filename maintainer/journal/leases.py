@@ -21,7 +21,7 @@ from pathlib import Path
 from maintainer.errors import Refused
 from maintainer.journal.event_log import EVENTS_FILE, is_alive
 from maintainer.journal.folder.atomic_files import FolderUnwritable, LockHeld
-from maintainer.journal.folder.documents import Document, Documents, LocalDocuments, data_of, replaced, value_in
+from maintainer.journal.folder.documents import Documents, LocalDocuments, StoredDocument, data_of, replaced, value_in
 from maintainer.journal.folder.run_folder import LEASES, file_name
 
 LEASE_SECONDS = 120
@@ -131,7 +131,7 @@ class Leases:
         return lease
 
     def _take(self, name: str, table: str) -> Lease:
-        def as_ours(document: Document | None) -> bytes:
+        def as_ours(document: StoredDocument | None) -> bytes:
             before = value_in(document, Holder)
             if before is not None and not self._ended(before):
                 seconds_left = max(0, before.expires_at_ms - self._now_ms()) // 1000
@@ -282,7 +282,7 @@ def break_lease(documents: Documents, name: str, by_run: str) -> Holder | None:
         OSError: It cannot be written.
     """
 
-    def ended(document: Document | None) -> bytes | None:
+    def ended(document: StoredDocument | None) -> bytes | None:
         broken = value_in(document, Holder)
         if broken is None:
             return None

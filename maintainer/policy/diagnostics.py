@@ -24,7 +24,7 @@ class Severity(str, enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Span:
+class SourceSpan:
     """A stretch of text. Lines and columns count from 1, columns in characters; the end is exclusive."""
 
     line: int
@@ -33,7 +33,7 @@ class Span:
     end_column: int
 
 
-START_OF_FILE = Span(1, 1, 1, 1)
+START_OF_FILE = SourceSpan(1, 1, 1, 1)
 """Where a finding about the file as a whole points."""
 
 
@@ -50,7 +50,7 @@ class Diagnostic:
     severity: Severity
     message: str
     file: str
-    span: Span
+    span: SourceSpan
     help: str | None = None
 
     def __post_init__(self) -> None:

@@ -30,8 +30,8 @@ from maintainer.policy.resolve.merge import (
 from maintainer.policy.resolve.resolve import ProfileSource, Resolution, RuleSource, TableSource
 from maintainer.policy.schema.schema_check import DocumentKind, check_schema, kind_of
 from maintainer.policy.schema.schema_keys import dotted
-from maintainer.policy.setting_rules import Finding, Settings, check_settings
-from maintainer.policy.yaml.yaml_document import Document, Path
+from maintainer.policy.setting_rules import SettingFinding, Settings, check_settings
+from maintainer.policy.yaml.yaml_document import Path, YamlDocument
 from maintainer.units import UnitError, format_size
 
 _S = TypeVar("_S", TableSource, ProfileSource)
@@ -53,7 +53,7 @@ _SWITCHES: Mapping[Path, tuple[str, str]] = {
 """Keys that begin or end something by being there, with what is said where they have no value."""
 
 
-def check_file(document: Document) -> list[Diagnostic]:
+def check_file(document: YamlDocument) -> list[Diagnostic]:
     """Return what one file alone has wrong, sorted: types and forms by its schema, then what its settings mean.
 
     What the schema refuses is passed over by the rules, so that one mistake gives one finding. ``maintainer.yml`` holds
@@ -89,7 +89,7 @@ def _trash(resolution: Resolution) -> Iterator[Diagnostic]:
         )
 
 
-def _bases(document: Document, kind: DocumentKind) -> list[Path]:
+def _bases(document: YamlDocument, kind: DocumentKind) -> list[Path]:
     if kind is not DocumentKind.PROJECT:
         return [()]
     environments = document.data.get("environments")
@@ -97,7 +97,7 @@ def _bases(document: Document, kind: DocumentKind) -> list[Path]:
     return [("defaults",), *(("environments", name, "overrides") for name in names)]
 
 
-def _settings(document: Document, base: Path) -> Settings:
+def _settings(document: YamlDocument, base: Path) -> Settings:
     """Read the settings at a place in a file, less what is malformed."""
     values: dict[str, object] = {}
     maps: set[str] = set()
@@ -111,7 +111,7 @@ def _settings(document: Document, base: Path) -> Settings:
     return Settings(values, maps)
 
 
-def _empty_switches(document: Document, base: Path) -> Iterator[Finding]:
+def _empty_switches(document: YamlDocument, base: Path) -> Iterator[SettingFinding]:
     """Warn of a switch without a value: whoever wrote it expects that something begins or ends with it."""
     for keys, (message, help) in _SWITCHES.items():
         if base[:1] == ("environments",) and keys != ("suspend",):
@@ -119,10 +119,10 @@ def _empty_switches(document: Document, base: Path) -> Iterator[Finding]:
         *above, last = keys
         data = document.value_at((*base, *above))
         if isinstance(data, dict) and last in data and data[last] is None:
-            yield Finding("P323", keys, message, help, severity=Severity.WARNING, at_key=True)
+            yield SettingFinding("P323", keys, message, help, severity=Severity.WARNING, at_key=True)
 
 
-def _reach(document: Document) -> Iterator[Finding]:
+def _reach(document: YamlDocument) -> Iterator[SettingFinding]:
     """Check what a rule matches: one with exclusions only would reach every table there is."""
     match = document.data.get("match")
     if not isinstance(match, dict):
@@ -130,25 +130,25 @@ def _reach(document: Document) -> Iterator[Finding]:
     refused = any(("match", key) in document.unreadable for key in ("tables", "tags"))
     if match and not refused and not {"tables", "tags", "minSize"} & match.keys():
         message = "names neither `tables` nor `tags`, so it would reach every table"
-        yield Finding("P307", ("match",), message, 'if that is meant, write `tables: ["*"]`', at_key=True)
+        yield SettingFinding("P307", ("match",), message, 'if that is meant, write `tables: ["*"]`', at_key=True)
     for key in ("tags", "owner"):
         if match.get("minSize") is not None and document.data.get(key) is not None:
             message = "a rule with `match.minSize` cannot set this: tables are selected by it before they are read"
             help = f"write `{key}` in a rule without `minSize`, or in the files of the tables"
-            yield Finding("P324", (key,), message, help, at_key=True)
+            yield SettingFinding("P324", (key,), message, help, at_key=True)
     if document.data.get("manage") is not True or ("match",) in document.unreadable:
         return
     if "tags" in match:
         message = "a rule with `manage: true` chooses tables by name: a table without a file has no tags to match"
         help = "remove `tags` here; the tags that this rule gives are what other rules match"
-        yield Finding("P385", ("match", "tags"), message, help, at_key=True)
+        yield SettingFinding("P385", ("match", "tags"), message, help, at_key=True)
     elif "tables" not in match:
         message = "a rule with `manage: true` needs `match.tables`"
         help = 'write `tables: ["*"]` for all tables in the declared places'
-        yield Finding("P385", ("match",), message, help, at_key=True)
+        yield SettingFinding("P385", ("match",), message, help, at_key=True)
 
 
-def _diagnostic(document: Document, finding: Finding, base: Path) -> Diagnostic:
+def _diagnostic(document: YamlDocument, finding: SettingFinding, base: Path) -> Diagnostic:
     path, help = (*base, *finding.path), finding.help
     if finding.other is not None:
         other = (*base, *finding.other)
@@ -157,7 +157,7 @@ def _diagnostic(document: Document, finding: Finding, base: Path) -> Diagnostic:
     return document.error_at(path, finding.code, message, help, at_key=finding.at_key, severity=finding.severity)
 
 
-def _between(finding: Finding, message: str, other: Path, resolution: Resolution) -> Iterator[Diagnostic]:
+def _between(finding: SettingFinding, message: str, other: Path, resolution: Resolution) -> Iterator[Diagnostic]:
     """Report two settings of different files, at the one of the higher level; one file was checked by itself."""
     pair = _setting_at(finding.path, resolution.merged), _setting_at(other, resolution.merged)
     (key, setting), (rival_key, rival) = sorted(pair, key=lambda entry: -entry[1].level)

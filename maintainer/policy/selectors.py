@@ -77,7 +77,7 @@ _TEXTS = re.compile(r"(?:\\ |\S)+")
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class SelectorTerm:
     """One criterion, and how it was written."""
 
     method: Method
@@ -89,10 +89,10 @@ class Term:
 class Selector:
     """Alternatives, each a tuple of terms that must all hold. Without alternatives: everything."""
 
-    alternatives: tuple[tuple[Term, ...], ...] = ()
+    alternatives: tuple[tuple[SelectorTerm, ...], ...] = ()
 
     @property
-    def terms(self) -> tuple[Term, ...]:
+    def terms(self) -> tuple[SelectorTerm, ...]:
         """All terms of all alternatives."""
         return tuple(term for terms in self.alternatives for term in terms)
 
@@ -134,7 +134,7 @@ def parse_selector(specifications: Iterable[str], root: Path) -> Selector:
     Raises:
         ProjectError: E621 a term is not in the grammar. E622 a file of selectors cannot be read.
     """
-    alternatives: list[tuple[Term, ...]] = []
+    alternatives: list[tuple[SelectorTerm, ...]] = []
     for specification in specifications:
         for text in _TEXTS.findall(specification):
             plain = text.replace("\\ ", " ")
@@ -167,16 +167,16 @@ def _from_file(name: str, root: Path) -> list[str]:
     return selectors
 
 
-def _term(text: str, whole: str) -> Term:
+def _term(text: str, whole: str) -> SelectorTerm:
     name, colon, value = text.partition(":")
     if text in _WORDS:
-        return Term(_WORDS[text], "", text)
+        return SelectorTerm(_WORDS[text], "", text)
     method = {method.value: method for method in Method if method not in _WORDS.values()}.get(name) if colon else None
     if method is not None and value:
         allowed = _ALLOWED_VALUES.get(method)
         if allowed and value not in allowed:
             raise _bad_term(text, whole, f"`{name}:` knows {', '.join(allowed)}")
-        return Term(method, value, text)
+        return SelectorTerm(method, value, text)
     if not text:
         raise _bad_term(text, whole, "a comma means and, and has no space beside it: `tag:nightly,sales.*`")
     if method is not None:
@@ -184,7 +184,7 @@ def _term(text: str, whole: str) -> Term:
     if colon and "/" not in text:
         near = nearest(name, [method.value for method in Method])
         raise _bad_term(text, whole, f"did you mean `{near}:{value}`?" if near else f"allowed: {_ALLOWED}")
-    return Term(Method.TABLE, text, text)
+    return SelectorTerm(Method.TABLE, text, text)
 
 
 def _bad_term(text: str, whole: str, help: str) -> ProjectError:
@@ -237,7 +237,7 @@ def with_whole_names(selector: Selector, tables: Sequence[TableRef], root: Path)
     """
     known = frozenset(map(name_key, tables))
 
-    def whole(term: Term) -> Term:
+    def whole(term: SelectorTerm) -> SelectorTerm:
         if term.method is not Method.TABLE or is_glob(term.value) or name_key(table_ref(term.value, root)) in known:
             return term
         ref = table_called(term.value, ((table,) for table in tables))
@@ -256,7 +256,7 @@ def check_answerable(selector: Selector, context: SelectorContext) -> None:
         _answerable(term, context)
 
 
-def _answerable(term: Term, context: SelectorContext) -> None:
+def _answerable(term: SelectorTerm, context: SelectorContext) -> None:
     if term.method in (Method.TABLE, Method.TAG, Method.PATH, Method.OWNER) or term.method in context.answers:
         return
     if term.method is Method.STATE:
@@ -280,12 +280,12 @@ class _Candidate:
     name: str
 
 
-def _matching(terms: tuple[Term, ...], candidates: Sequence[_Candidate], context: SelectorContext) -> set[str]:
+def _matching(terms: tuple[SelectorTerm, ...], candidates: Sequence[_Candidate], context: SelectorContext) -> set[str]:
     tests = [_test(term, context) for term in terms]
     return {candidate.identity for candidate in candidates if all(test(candidate) for test in tests)}
 
 
-def _test(term: Term, context: SelectorContext) -> Callable[[_Candidate], bool]:
+def _test(term: SelectorTerm, context: SelectorContext) -> Callable[[_Candidate], bool]:
     value = term.value
     if term.method is Method.TABLE:
         wanted = name_key(table_ref(value, context.root))
@@ -314,7 +314,7 @@ def in_path(file: str, value: str, root: Path) -> bool:
     return relative in ("", ".") or file == relative or file.startswith(relative + "/")
 
 
-def _nothing(terms: tuple[Term, ...], policies: Sequence[Selectable], context: SelectorContext) -> ProjectError:
+def _nothing(terms: tuple[SelectorTerm, ...], policies: Sequence[Selectable], context: SelectorContext) -> ProjectError:
     text = ",".join(term.text for term in terms)
     hints = []
     for term in terms:

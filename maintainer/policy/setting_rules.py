@@ -45,7 +45,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SettingFinding:
     """Something wrong with the setting at ``path``; ``other`` is the setting that it does not go with.
 
     ``across`` says the same without "this key": the two may come from different files. None where the rule is about
@@ -75,7 +75,7 @@ _LOST_AT_ZERO = {
 """Intervals by their name in lower case, for Delta's names have no case: what is lost if one is 0."""
 
 
-def check_properties(settings: Settings) -> Iterator[Finding]:
+def check_properties(settings: Settings) -> Iterator[SettingFinding]:
     """Yield properties that a policy must not hold, and intervals that are too short or not written Delta's way."""
     short_is_meant = settings.values.get("vacuum.allowShortRetention") is True
     for key, value in settings.values.items():
@@ -84,21 +84,23 @@ def check_properties(settings: Settings) -> Iterator[Finding]:
         name = key.removeprefix("properties.")
         path = ("properties", name)
         if name in _MANAGED:
-            yield Finding("P315", path, "is managed by another key", _MANAGED[name], at_key=True)
+            yield SettingFinding("P315", path, "is managed by another key", _MANAGED[name], at_key=True)
         elif name.startswith(_PROTOCOL):
             message = "changes the table's protocol, which cannot be undone"
-            yield Finding("P315", path, message, "change it by hand, once, with all readers in mind", at_key=True)
+            yield SettingFinding(
+                "P315", path, message, "change it by hand, once, with all readers in mind", at_key=True
+            )
         elif (kind := kind_of(name)) is None:
             near = nearest(name[len(DELTA) :], (known[len(DELTA) :] for known in KNOWN_PROPERTIES))
             help = did_you_mean(name, DELTA + near) if near else f"a property of your own cannot begin with `{DELTA}`"
-            yield Finding("P321", path, "is not a table property of Delta", help, at_key=True)
+            yield SettingFinding("P321", path, "is not a table property of Delta", help, at_key=True)
         elif kind is PropertyKind.INTERVAL:
             yield from _check_interval(path, name.lower(), value, short_is_meant=short_is_meant)
         elif (allowed := refused_value(name, str(value))) is not None:
-            yield Finding("P318", path, f"must be {allowed}, not {shown(value)}", f"write {allowed}")
+            yield SettingFinding("P318", path, f"must be {allowed}, not {shown(value)}", f"write {allowed}")
 
 
-def _check_interval(path: Path, name: str, value: object, *, short_is_meant: bool) -> Iterator[Finding]:
+def _check_interval(path: Path, name: str, value: object, *, short_is_meant: bool) -> Iterator[SettingFinding]:
     """Delta reads ``interval 30 days`` (or ``30 days``), and neither ``30d`` nor ISO 8601. Short ones lose files."""
     text = str(value)
     words = text if text.lower().startswith("interval ") else f"interval {text}"
@@ -110,14 +112,14 @@ def _check_interval(path: Path, name: str, value: object, *, short_is_meant: boo
         except UnitError:
             help = "write it like `interval 30 days`"
         message = "months and years have no fixed length" if "month" in str(error) else "is not an interval of Delta"
-        yield Finding("P318", path, message, help)
+        yield SettingFinding("P318", path, message, help)
         return
     if seconds == 0 and name in _LOST_AT_ZERO:
-        yield Finding("P320", path, f"is 0: {_LOST_AT_ZERO[name]}", "write at least `interval 7 days`")
+        yield SettingFinding("P320", path, f"is 0: {_LOST_AT_ZERO[name]}", "write at least `interval 7 days`")
     elif name == DELETED_FILES and seconds < SAFE_SECONDS and not short_is_meant:
         message = f"{format_duration(seconds)} is below 7d: a VACUUM by others may take files that are still used"
         help = "write at least `interval 7 days`, or `vacuum: {allowShortRetention: true}` if it is meant"
-        yield Finding("P320", path, message, help, severity=Severity.WARNING)
+        yield SettingFinding("P320", path, message, help, severity=Severity.WARNING)
 
 
 def _interval(seconds: int) -> str:
@@ -135,7 +137,7 @@ MANY_ZORDER_COLUMNS = 4
 """From the fifth column on the curve has hardly a bit left for each; files are skipped for none of them."""
 
 
-def check_settings(settings: Settings) -> Iterator[Finding]:
+def check_settings(settings: Settings) -> Iterator[SettingFinding]:
     """Yield what every rule says against these settings."""
     for rule in (
         _file_sizes,
@@ -151,16 +153,16 @@ def check_settings(settings: Settings) -> Iterator[Finding]:
         yield from rule(settings)
 
 
-def _same_column(names: list[tuple[int, Any]], code: str, path: Path) -> Iterator[Finding]:
+def _same_column(names: list[tuple[int, Any]], code: str, path: Path) -> Iterator[SettingFinding]:
     """Yield columns that are the same but for case; exactly the same name twice is a finding of the schema."""
     first: dict[str, str] = {}
     for position, name in names:
         if isinstance(name, str) and first.setdefault(name.casefold(), name) != name:
             message = f"is the same column as `{first[name.casefold()]}`: Delta's names have no case"
-            yield Finding(code, (*path, position), message, "remove one of the two")
+            yield SettingFinding(code, (*path, position), message, "remove one of the two")
 
 
-def _file_sizes(settings: Settings) -> Iterator[Finding]:
+def _file_sizes(settings: Settings) -> Iterator[SettingFinding]:
     """Check sizes: a file that a rewrite wrote may be somewhat smaller than maxFileSize, and not count as small."""
     for section in ("optimize", "autoCompact"):
         smallest, largest = settings.number(f"{section}.minFileSize"), settings.number(f"{section}.maxFileSize")
@@ -178,35 +180,35 @@ def _file_sizes(settings: Settings) -> Iterator[Finding]:
                 f", or minFileSize to at most {most}MiB" if most else ""
             )
             across = f"minFileSize {message}"
-            yield Finding(code, path, message, help, other, severity, across=across)
+            yield SettingFinding(code, path, message, help, other, severity, across=across)
     largest = settings.number("optimize.maxFileSize")
     if largest is not None and largest > LARGEST_FILE_BYTES:
         message = f"is larger than {format_size(LARGEST_FILE_BYTES)}"
-        yield Finding("P307", ("optimize", "maxFileSize"), message, "write a size like `256MiB`")
+        yield SettingFinding("P307", ("optimize", "maxFileSize"), message, "write a size like `256MiB`")
     batch = settings.number("optimize.batchSize")
     if batch and largest is not None and batch < largest:
         message = "is smaller than maxFileSize, so each bin becomes a separate commit"
         help = "make batchSize a multiple of maxFileSize"
         other = ("optimize", "maxFileSize")
-        yield Finding("P307", ("optimize", "batchSize"), message, help, other, Severity.WARNING)
+        yield SettingFinding("P307", ("optimize", "batchSize"), message, help, other, Severity.WARNING)
 
 
-def _zorder(settings: Settings) -> Iterator[Finding]:
+def _zorder(settings: Settings) -> Iterator[SettingFinding]:
     path = ("optimize", "zorder", "columns")
     columns = settings.items("optimize.zorder.columns")
     yield from _same_column(columns, "P306", path)
     since = settings.values.get("optimize.zorder.fromTimestamp")
     if isinstance(since, str) and read_timestamp(since) is None:
         message = "is not a time that exists"
-        yield Finding("P306", (*path[:2], "fromTimestamp"), message, "write it like `2026-01-01 00:00:00`")
+        yield SettingFinding("P306", (*path[:2], "fromTimestamp"), message, "write it like `2026-01-01 00:00:00`")
     count = len({name.casefold() for _, name in columns if isinstance(name, str)})
     if count > MANY_ZORDER_COLUMNS:
         message = f"{count} columns; each one more makes all of them skip fewer files"
         help = f"keep the {MANY_ZORDER_COLUMNS} that queries filter on most"
-        yield Finding("P306", path, message, help, severity=Severity.WARNING, at_key=True)
+        yield SettingFinding("P306", path, message, help, severity=Severity.WARNING, at_key=True)
 
 
-def _rewrite(settings: Settings) -> Iterator[Finding]:
+def _rewrite(settings: Settings) -> Iterator[SettingFinding]:
     """Check a rewrite: it asks for something, for a number or a size, and not for an order beside a Z-order."""
     if "optimize.rewrite" not in settings.maps:
         return
@@ -214,35 +216,35 @@ def _rewrite(settings: Settings) -> Iterator[Finding]:
     written = [key for key in ("files", "fileSize", "sortBy") if settings.values.get(f"optimize.rewrite.{key}")]
     if not any(f"optimize.rewrite.{key}" in settings.values for key in ("files", "fileSize", "sortBy")):
         help = "add `files`, `fileSize` or `sortBy`, or remove it"
-        yield Finding("P319", path, "asks for nothing", help, at_key=True)
+        yield SettingFinding("P319", path, "asks for nothing", help, at_key=True)
     if "files" in written and "fileSize" in written:
         message = "`files` and `fileSize` cannot both be set"
         other = (*path, "fileSize")
-        yield Finding("P319", (*path, "files"), message, "remove one of the two", other, across=message)
+        yield SettingFinding("P319", (*path, "files"), message, "remove one of the two", other, across=message)
     if written and settings.values.get("optimize.zorder.columns"):
         message, other = "a partition cannot be in Z-order and as `rewrite` asks", ("optimize", "zorder", "columns")
-        yield Finding("P319", path, message, "remove one of the two", other, at_key=True, across=message)
+        yield SettingFinding("P319", path, message, "remove one of the two", other, at_key=True, across=message)
     yield from _same_column(settings.items("optimize.rewrite.sortBy"), "P319", (*path, "sortBy"))
 
 
-def _cluster(settings: Settings) -> Iterator[Finding]:
+def _cluster(settings: Settings) -> Iterator[SettingFinding]:
     least, target = (settings.number(f"optimize.cluster.{key}") for key in ("minCubeSize", "targetCubeSize"))
     if least and target and target < least:
         path, other = ("optimize", "cluster", "targetCubeSize"), ("optimize", "cluster", "minCubeSize")
         message = "is smaller than minCubeSize, which counts then"
-        yield Finding("P307", path, message, "make it larger, or leave it out", other, Severity.WARNING)
+        yield SettingFinding("P307", path, message, "make it larger, or leave it out", other, Severity.WARNING)
 
 
-def _vacuum(settings: Settings) -> Iterator[Finding]:
+def _vacuum(settings: Settings) -> Iterator[SettingFinding]:
     if settings.values.get("vacuum.deleteUntracked") is True and settings.values.get("vacuum.mode") == "lite":
         message = "is never done in mode lite, which does not list the folder"
-        yield Finding("P307", ("vacuum", "deleteUntracked"), message, "write `mode: auto`, or remove it")
+        yield SettingFinding("P307", ("vacuum", "deleteUntracked"), message, "write `mode: auto`, or remove it")
     retention, untracked = settings.number("vacuum.retention"), settings.number("vacuum.untrackedAge")
     shortest = SAFE_SECONDS if retention is None else retention
     if untracked is not None and untracked < shortest:
         message = f"{format_duration(untracked)} is shorter than the retention of {format_duration(shortest)}"
         help = f"write at least `{format_duration(shortest)}`; a writer's own files are untracked until it commits"
-        yield Finding("P307", ("vacuum", "untrackedAge"), message, help)
+        yield SettingFinding("P307", ("vacuum", "untrackedAge"), message, help)
     if retention is None:
         return
     path, allowed = ("vacuum", "retention"), settings.values.get("vacuum.allowShortRetention")
@@ -252,43 +254,43 @@ def _vacuum(settings: Settings) -> Iterator[Finding]:
         help = f"write at least {meant}"
         if allowed is not True:
             help = f"write at least `7d`; with `allowShortRetention: true` beside it, at least {meant}"
-        yield Finding("P304", path, message, help)
+        yield SettingFinding("P304", path, message, help)
     elif retention < SAFE_SECONDS and allowed is not True:
         other = ("vacuum", "allowShortRetention") if allowed is False else None
         message = f"{format_duration(retention)} is below 7d: files that a reader or writer still uses could be deleted"
         help = "if it is meant, write `allowShortRetention: true` beside it"
-        yield Finding("P304", path, message, help, other, across=f"retention {message}")
+        yield SettingFinding("P304", path, message, help, other, across=f"retention {message}")
     for position, consumer in settings.items("consumers"):
         lag = consumer.get("maxLag") if isinstance(consumer, dict) else None
         if type(lag) is int and lag > retention:
             message = f"{format_duration(retention)} is shorter than a consumer's lag of {format_duration(lag)}"
             across = f"retention is shorter than the lag of `{consumer.get('name')}`, {format_duration(lag)}"
             help = f"make the retention at least `{format_duration(lag)}`"
-            yield Finding("P305", path, message, help, ("consumers", position, "maxLag"), across=across)
+            yield SettingFinding("P305", path, message, help, ("consumers", position, "maxLag"), across=across)
 
 
-def _consumers(settings: Settings) -> Iterator[Finding]:
+def _consumers(settings: Settings) -> Iterator[SettingFinding]:
     names: dict[str, int] = {}
     for position, consumer in settings.items("consumers"):
         if not isinstance(consumer, dict):
             continue
         if consumer.get("maxLag") is None and consumer.get("checkpoint") is None:
             message = "says nothing about what vacuum must keep"
-            yield Finding("P317", ("consumers", position), message, "add `maxLag: 3d`, how far behind it may be")
+            yield SettingFinding("P317", ("consumers", position), message, "add `maxLag: 3d`, how far behind it may be")
         name = consumer.get("name")
         if isinstance(name, str) and (first := names.setdefault(name, position)) != position:
             message, other = f"a second consumer named `{name[:60]}`", ("consumers", first, "name")
-            yield Finding("P207", ("consumers", position, "name"), message, "give each its own name", other)
+            yield SettingFinding("P207", ("consumers", position, "name"), message, "give each its own name", other)
 
 
-def _windows(settings: Settings) -> Iterator[Finding]:
+def _windows(settings: Settings) -> Iterator[SettingFinding]:
     for position, window in settings.items("window"):
         if isinstance(window, dict) and window.get("from") is not None and window["from"] == window.get("to"):
             help, path = "for a whole day leave the window out; otherwise change one of the two", ("window", position)
-            yield Finding("P308", (*path, "to"), "the window closes when it opens", help, (*path, "from"))
+            yield SettingFinding("P308", (*path, "to"), "the window closes when it opens", help, (*path, "from"))
 
 
-def _expectations(settings: Settings) -> Iterator[Finding]:
+def _expectations(settings: Settings) -> Iterator[SettingFinding]:
     """Check arguments: those that an expectation does not have, must not have here, or lacks."""
     for position, expectation in settings.items("verify.expectations"):
         name = expectation.get("type") if isinstance(expectation, dict) else None
@@ -298,25 +300,25 @@ def _expectations(settings: Settings) -> Iterator[Finding]:
         if isinstance(expectation.get("kwargs"), dict):  # as suites of Great Expectations are stored
             message = "holds arguments, which stand beside `type` in a policy"
             help = "remove `kwargs:` and write what is below it beside `type`"
-            yield Finding("P316", (*path, "kwargs"), message, help, at_key=True)
+            yield SettingFinding("P316", (*path, "kwargs"), message, help, at_key=True)
             continue
         arguments = EXPECTATIONS[name]
         known = (*arguments.required, *arguments.optional)
         for key in expectation:
             if key in NOT_FOR_POLICIES and key not in known:
                 help = "remove it; it changes how results are reported, or is text that the engine would run"
-                yield Finding("P316", (*path, key), "cannot be set in a policy", help, at_key=True)
+                yield SettingFinding("P316", (*path, key), "cannot be set in a policy", help, at_key=True)
             elif key != "type" and key not in known:
                 near = nearest(key, known)
                 help = did_you_mean(key, near) if near else f"it takes {', '.join(known) or 'no argument'}"
-                yield Finding("P316", (*path, key), f"is not an argument of `{name}`", help, at_key=True)
+                yield SettingFinding("P316", (*path, key), f"is not an argument of `{name}`", help, at_key=True)
         missing = [key for key in arguments.required if key not in expectation]
         if missing:
             needs = " and ".join(f"`{key}`" for key in missing)
-            yield Finding("P316", (*path, "type"), f"needs {needs}", f"add `{missing[0]}:`")
+            yield SettingFinding("P316", (*path, "type"), f"needs {needs}", f"add `{missing[0]}:`")
         given = {key: value for key, value in expectation.items() if key in known}
         for argument, message, help in argument_problems(name, given):
-            yield Finding("P316", (*path, argument), message, help)
+            yield SettingFinding("P316", (*path, argument), message, help)
         mostly = expectation.get("mostly")
         if "mostly" in known and mostly is not None and not (type(mostly) in (int, float) and 0 <= mostly <= 1):
-            yield Finding("P316", (*path, "mostly"), "must be a number from 0 to 1", "write it like `0.99`")
+            yield SettingFinding("P316", (*path, "mostly"), "must be a number from 0 to 1", "write it like `0.99`")

@@ -18,7 +18,7 @@ from maintainer.policy.diagnostics import Diagnostic, Severity
 from maintainer.policy.schema.schema_keys import code_titles, describe
 from maintainer.policy.yaml.yaml_reader import read_bytes
 from maintainer.report import findings
-from maintainer.report.document.blocks import Heading, Line, Row, Table
+from maintainer.report.document.blocks import Heading, Line, Row, TableBlock
 from maintainer.report.document.markdown_writer import markdown_text
 from maintainer.report.findings import Case, Finding, Suite, render_annotations, render_suites
 from maintainer.report.style import PLAIN, Role, Style
@@ -242,7 +242,7 @@ def render_step_summary(report: DiagnosticsReport) -> str:
         Row((finding.place, f"{finding.severity.value} {finding.code}: {finding.message}", finding.help or ""))
         for finding in report.diagnostics
     ]
-    table = [Table(("place", "finding", "help"), rows)] if rows else []
+    table = [TableBlock(("place", "finding", "help"), rows)] if rows else []
     return markdown_text([Heading("maintainer validate", 1), Line(report.summary()), *table])
 
 

@@ -24,7 +24,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from maintainer.errors.foreign_text import visible_json
 from maintainer.model.product_version import __version__
-from maintainer.policy.diagnostics import START_OF_FILE, Severity, Span
+from maintainer.policy.diagnostics import START_OF_FILE, Severity, SourceSpan
 from maintainer.report.text_layout import iso_utc, printable
 from maintainer.units import count_of
 
@@ -47,7 +47,7 @@ class Finding:
     step: str = ""
     where: str = ""
     file: str = ""
-    span: Span | None = None
+    span: SourceSpan | None = None
     notes: tuple[str, ...] = ()
     rank: int = 1
 

@@ -21,7 +21,7 @@ from maintainer.policy.schema.schema_keys import (
     key_names,
     written,
 )
-from maintainer.report.document.blocks import Block, Heading, Line, Row, Span, Table, Text, joined_texts, literal
+from maintainer.report.document.blocks import Block, Heading, Line, Row, Span, TableBlock, Text, joined_texts, literal
 from maintainer.report.document.markdown_writer import markdown_text
 from maintainer.report.document.terminal_writer import plain, terminal_text
 from maintainer.report.style import PLAIN, Role, Style
@@ -104,12 +104,12 @@ def explain_blocks(resolution: Resolution, *, is_there: bool = True) -> Iterator
     yield Line(f"digest {policy.digest}")
 
 
-def _value_table(resolution: Resolution, keys: Sequence[str]) -> Table:
+def _value_table(resolution: Resolution, keys: Sequence[str]) -> TableBlock:
     rows = []
     for key in keys:
         note = Span(_overrides(key, resolution), Role.DIM)
         rows.append(Row((literal(key), literal(_value(key, resolution)), literal(_place(resolution, key)), note)))
-    return Table((), rows, widest=WIDEST_PADDED_NAME)
+    return TableBlock((), rows, widest=WIDEST_PADDED_NAME)
 
 
 def explain_json(resolution: Resolution) -> dict[str, Any]:
@@ -235,7 +235,7 @@ def render_key(key: KeyDescription, style: Style = PLAIN) -> str:
     rows = [Row(("" if number else label, line)) for label, lines in told for number, line in enumerate(lines)]
     what = textwrap.wrap(schema.get("description", ""), _WIDTH, initial_indent="  ", subsequent_indent="  ")
     title = Line((Span(key.name, Role.BOLD), f"   (in {key.file})"))
-    return terminal_text([title, *map(Line, what), Line(), Table((), rows, gap=3, indent=2)], style)
+    return terminal_text([title, *map(Line, what), Line(), TableBlock((), rows, gap=3, indent=2)], style)
 
 
 def _types(schema: dict[str, object]) -> list[str]:
@@ -279,7 +279,7 @@ def keys_markdown() -> str:
     blocks: list[Block] = []
     for place, heading in (("a policy", "Keys of a policy"), ("maintainer.yml", "Keys of `maintainer.yml`")):
         rows = [_row(key) for key in keys if key.file == place and not _REPEATED.match(key.name)]
-        blocks += [Heading(heading, 1), Table(_HEADER, rows)]
+        blocks += [Heading(heading, 1), TableBlock(_HEADER, rows)]
     return markdown_text(blocks)
 
 

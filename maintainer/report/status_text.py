@@ -23,7 +23,7 @@ from maintainer.model.run.history_rows import (
     StatusRow,
 )
 from maintainer.model.table.commit_records import MAINTENANCE
-from maintainer.report.document.blocks import Document, Line, Row, Span, Table, Text, literal
+from maintainer.report.document.blocks import Document, Line, Row, Span, TableBlock, Text, literal
 from maintainer.report.document.folding import FOLD, first_names, merged, nameless, wording
 from maintainer.report.document.terminal_writer import terminal_text
 from maintainer.report.plan.step_text import step_word
@@ -75,10 +75,12 @@ def status_groups(rows: Sequence[StatusRow]) -> list[list[StatusRow]]:
     return by_cause(sorted(shown, key=lambda row: order.get(row.state, order["ok"])), _alike, at_least=FOLD)
 
 
-def status_table(groups: Sequence[Sequence[StatusRow]], now_ms: int, *, tz: tzinfo = UTC) -> Table:
+def status_table(groups: Sequence[Sequence[StatusRow]], now_ms: int, *, tz: tzinfo = UTC) -> TableBlock:
     """Return a row for each group, with some of its names behind what is next."""
     rows = [status_cells(group, now_ms, tz) for group in groups]
-    return Table(_HEADING, rows, frozenset({2, 3, 4}), width=WIDTH, caption="Each table as it is now, and what is next")
+    return TableBlock(
+        _HEADING, rows, frozenset({2, 3, 4}), width=WIDTH, caption="Each table as it is now, and what is next"
+    )
 
 
 def _alike(row: StatusRow) -> Hashable:
@@ -238,7 +240,7 @@ def render_history(
     return terminal_text([table, *map(Line, _links(rows, one_table))], style)
 
 
-def history_table(rows: Sequence[HistoryRow], *, tz: tzinfo, one_table: bool, of_tables: bool = False) -> Table:
+def history_table(rows: Sequence[HistoryRow], *, tz: tzinfo, one_table: bool, of_tables: bool = False) -> TableBlock:
     """Return a row for each step, or for several that are alike; ``of_tables`` as ``folded`` has it."""
     shown = folded(rows, of_tables=of_tables)
     zones = {f"{moment(row.at_ms, tz):%Z}" for row in shown}
@@ -251,7 +253,7 @@ def history_table(rows: Sequence[HistoryRow], *, tz: tzinfo, one_table: bool, of
     for row in shown:
         role = Role.BAD if row.status in _BAD or row.proof == "fail" else None
         cells.append(Row(tuple(itertools.compress(_history_cells(row, form, tz), wanted)), role))
-    return Table(tuple(itertools.compress(heading, wanted)), cells, caption="Each step, the newest first")
+    return TableBlock(tuple(itertools.compress(heading, wanted)), cells, caption="Each step, the newest first")
 
 
 def no_steps(num_runs: int) -> str:

@@ -28,7 +28,7 @@ from maintainer.model.run.receipts import CommitReceipt, FileFigures, Proof, Vac
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.verification import great_expectations_suite as gx
 from maintainer.verification.expectation_checks import Verdicts, check_expectations
-from maintainer.verification.verification_result import Document, Pair, Verification
+from maintainer.verification.verification_result import Pair, ValidationDocument, Verification
 
 MAX_REMEMBERED_VERSIONS = 1000
 
@@ -72,7 +72,7 @@ class GreatExpectationsVerifier:
             found,
             verdict=verdict,
             assertions=done.assertions,
-            documents=(Document(name, {**done.document, "missing": list(missing[:100])}),),
+            documents=(ValidationDocument(name, {**done.document, "missing": list(missing[:100])}),),
             num_files_checked=len(facts.files),
             detail=_detail(done.assertions) if verdict is not Verdict.PASS else None,
         )
@@ -105,7 +105,7 @@ class _Check:
         self._owner, self._versions, self._facts, self._checks = owner, versions, facts, checks
         self._before, self._after = version - 1, version
         self._assertions: list[Assertion] = []
-        self._documents: list[Document] = []
+        self._documents: list[ValidationDocument] = []
         uncovered = () if proof is None else proof.uncovered_columns
         self.notes = [f"the fingerprint does not cover {', '.join(uncovered)}"] if uncovered else []
         self._proof_holds = None if proof is None else proof.holds
@@ -180,7 +180,7 @@ class _Check:
         )
         self._owner.remember_verdicts(self._facts, self._after, done.verdicts)
         self._assertions.extend(done.assertions)
-        self._documents.extend(Document(self._name(name), document) for name, document in done.documents)
+        self._documents.extend(ValidationDocument(self._name(name), document) for name, document in done.documents)
         self.notes.extend(done.notes)
 
     def _deciding(self) -> list[Assertion]:
@@ -192,7 +192,7 @@ class _Check:
 
     def _add(self, validated: gx.Validated, name: str) -> None:
         self._assertions.extend(validated.assertions)
-        self._documents.append(Document(self._name(name), validated.document))
+        self._documents.append(ValidationDocument(self._name(name), validated.document))
 
     def _name(self, what: str) -> str:
         return f"{self._facts.ref.identifier}@v{self._after}.{what}"

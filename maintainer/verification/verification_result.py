@@ -19,7 +19,7 @@ from maintainer.model.table.table_facts import TableFacts
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class ValidationDocument:
     """The result of one validation as Great Expectations gives it, for ``assertions/<name>.json``."""
 
     name: str
@@ -36,7 +36,7 @@ class Verification:
 
     verdict: Verdict
     assertions: tuple[Assertion, ...] = ()
-    documents: tuple[Document, ...] = ()
+    documents: tuple[ValidationDocument, ...] = ()
     version_before: int | None = None
     version_after: int | None = None
     rows_before: int | None = None

@@ -24,7 +24,7 @@ from maintainer.journal.memory.table_records import STATE_FILE, STATE_FORMAT
 from maintainer.journal.store.state_access import runs_dir_of
 from maintainer.model.plan.plan_document import FORMAT_VERSION as PLAN_FORMAT
 from maintainer.model.run.outcome import FORMAT_VERSION as RESULTS_FORMAT
-from maintainer.planning.budget.request_estimate import Term
+from maintainer.planning.budget.request_estimate import RequestTerm
 from maintainer.policy.project.policy_project import load_project
 from tests.support.policies.example_commands import parsed_command
 from tools.prose_words import REFERENCE, prose_words
@@ -162,7 +162,7 @@ def test_the_example_of_the_demo_is_what_it_printed() -> None:
 
 def test_the_requests_that_the_page_adds_up_are_those_of_the_plan() -> None:
     page = [cells for cells in rows(COSTS, "What is paid for") if len(cells) == 6][1:]
-    assert page == [[term.words, *(str(number or "") for number in term.asked.by_kind)] for term in Term]
+    assert page == [[term.words, *(str(number or "") for number in term.asked.by_kind)] for term in RequestTerm]
 
 
 def test_the_estimate_in_money_is_what_its_figures_come_to() -> None:

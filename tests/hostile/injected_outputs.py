@@ -28,7 +28,7 @@ from tests.support.product import (
     RunStarted,
     Served,
     Severity,
-    Span,
+    SourceSpan,
     StepFinished,
     StepStarted,
     Style,
@@ -102,7 +102,7 @@ def markdown_texts(text: str) -> Iterator[str]:
 
 def injected_findings(text: str) -> DiagnosticsReport:
     finding = Diagnostic(
-        "P201", Severity.ERROR, text or "x", f"policies/{text}.yml".replace("\ud800", ""), Span(1, 1, 1, 2), text
+        "P201", Severity.ERROR, text or "x", f"policies/{text}.yml".replace("\ud800", ""), SourceSpan(1, 1, 1, 2), text
     )
     return DiagnosticsReport((finding,), 1, 1, 0.1)
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from tests.support.product import (
     NOT_SET,
     Batch,
-    Comparison,
     HistoryRow,
     LayoutBoxes,
     Plan,
+    PlanComparison,
     PolicyChanges,
     PolicyWork,
     Problem,
@@ -48,11 +48,11 @@ def injected_plan(text: str) -> Plan:
     )
 
 
-def injected_comparison(text: str) -> Comparison:
+def injected_comparison(text: str) -> PlanComparison:
     """What differs from a commit, with the text in every name and value of it."""
     value, work = ValueChange(f"tags.{text}", text, f"{text}."), PolicyWork(f"8{text}", text, (text, text))
     changed = TableChange(f"7{text}", text, (value, ValueChange("owner", NOT_SET, text)), ("7d", "1d"))
-    return Comparison(text, PolicyChanges((work,), (work,), (changed,)), injected_plan(text))
+    return PlanComparison(text, PolicyChanges((work,), (work,), (changed,)), injected_plan(text))
 
 
 def _changed(name: str, text: str) -> TablePlan:

@@ -13,7 +13,7 @@ from referencing import Registry, Resource
 
 from maintainer.policy.schema.schema_check import DocumentKind, check_schema
 from maintainer.policy.schema.schema_keys import POLICY_SCHEMA, PROJECT_SCHEMA, describe, key_names, load_schema
-from maintainer.policy.yaml.yaml_document import Document
+from maintainer.policy.yaml.yaml_document import YamlDocument
 from maintainer.policy.yaml.yaml_reader import read_text
 
 ONLY_OURS = {"P205", "P301", "P310", "P311", "P313", "P314", "P316"}
@@ -29,7 +29,7 @@ VALIDATORS = {name: PLAIN(load_schema(name), registry=RESOURCES) for name in (PO
 """The schemas as they are on disk, with references and without keywords of ours."""
 
 
-def read(data: dict[str, Any], file: str) -> Document:
+def read(data: dict[str, Any], file: str) -> YamlDocument:
     document, findings = read_text(json.dumps(data), file)
     assert findings == []
     assert document is not None

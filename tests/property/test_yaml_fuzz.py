@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from maintainer.policy.diagnostics import Diagnostic
 from maintainer.policy.policy_checks import check_file
 from maintainer.policy.schema.schema_keys import key_names
-from maintainer.policy.yaml.yaml_document import Document
+from maintainer.policy.yaml.yaml_document import YamlDocument
 from maintainer.policy.yaml.yaml_reader import PARSER, PURE_PARSER, read_text
 from tests.support.suites.example_counts import examples
 
@@ -42,7 +42,7 @@ FRAGMENTS = [
 ]
 
 
-def check(content: str | bytes, file: str = "policies/t.yml") -> tuple[Document | None, list[Diagnostic]]:
+def check(content: str | bytes, file: str = "policies/t.yml") -> tuple[YamlDocument | None, list[Diagnostic]]:
     """Read and check as `validate` does, and hold what must be true of every outcome."""
     document, findings = read_text(content, file)
     assert document is not None or findings, "neither a document nor a reason"

@@ -215,7 +215,7 @@ from maintainer.planning.recheck.staleness import StaleReasons, recheck
 from maintainer.planning.selection import lane_choice
 from maintainer.planning.selection.lane_choice import why_not_copy, why_not_local
 from maintainer.planning.selection.partition_texts import is_deltas_own
-from maintainer.policy.diagnostics import Diagnostic, Severity, Span
+from maintainer.policy.diagnostics import Diagnostic, Severity, SourceSpan
 from maintainer.policy.predicate.partition_predicate import parse_predicate
 from maintainer.policy.predicate.predicate_grammar import PredicateError
 from maintainer.policy.project.policy_changes import PolicyChanges, PolicyWork, TableChange
@@ -256,7 +256,7 @@ from maintainer.report.html.live_view import live_view
 from maintainer.report.html.page import Page, Served, message_page, render_page
 from maintainer.report.html.run_view import ReportProject, run_view
 from maintainer.report.html.table_pages import KnownTable, table_page
-from maintainer.report.plan.plan_markdown import Comparison, render_failure_markdown, render_plan_markdown
+from maintainer.report.plan.plan_markdown import PlanComparison, render_failure_markdown, render_plan_markdown
 from maintainer.report.plan.plan_text import PlanTextOptions, render_plan
 from maintainer.report.plan.why_text import render_why
 from maintainer.report.run.progress_jsonl import event_line

@@ -51,7 +51,7 @@ from maintainer.policy.project.table_search import TableProblem
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.table_names import name_key
 from maintainer.policy.yaml.discovery import find_files
-from maintainer.report.plan.plan_markdown import Comparison
+from maintainer.report.plan.plan_markdown import PlanComparison
 from maintainer.units import count_of
 
 
@@ -323,7 +323,7 @@ def new_policies(project: Project, before: Sequence[ResolvedPolicy], ref: str) -
 
 def compare_plan(
     project: Project, engine: Engine, request: PlanRequest, made: Plan, before: Sequence[ResolvedPolicy], ref: str
-) -> Comparison:
+) -> PlanComparison:
     """Plan the tables of a plan by the policies as they were; a table whose policy is the same is not read again.
 
     Args:
@@ -346,4 +346,4 @@ def compare_plan(
         shared_values_at(project.loaded, ref), shared_values(find_files(root), root), before, project.policies
     )
     whole = replace(plan_before, tables=(*plan_before.tables, *same))
-    return Comparison(ref, policy_changes(before, project.policies), whole, shared)
+    return PlanComparison(ref, policy_changes(before, project.policies), whole, shared)

@@ -23,7 +23,7 @@ from maintainer.model.plan.steps import Step
 from maintainer.model.run.exit_codes import exit_reason, plan_exit_code
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.run.outcome import ENDED_WELL, RunOutcome, TableStatus
-from maintainer.report.document.blocks import Table, subject_table
+from maintainer.report.document.blocks import TableBlock, subject_table
 from maintainer.report.document.markdown_writer import markdown_text
 from maintainer.report.html.page import notebook_html, notebook_text
 from maintainer.report.plan.plan_markdown import render_plan_markdown
@@ -148,7 +148,7 @@ class Rows(Sequence[RowT], Generic[RowT]):
     _title: str
     _rows: tuple[RowT, ...]
     _text: Callable[[], str]
-    _shown: Callable[[], Table]
+    _shown: Callable[[], TableBlock]
     _to_dict: Callable[[RowT], dict[str, Any]]
     warnings: tuple[str, ...] = ()
 

@@ -322,7 +322,7 @@ class Project:
     def _repr_html_(self) -> str:
         policies = self._known.policies
         rows = [blocks.Row((p.table.identifier, p.owner or "", ", ".join(p.tags), p.source)) for p in policies]
-        return notebook_html(self._title, [], blocks.Table(("table", "owner", "tags", "policy"), rows))
+        return notebook_html(self._title, [], blocks.TableBlock(("table", "owner", "tags", "policy"), rows))
 
     @property
     def _title(self) -> str:

@@ -87,7 +87,7 @@ def watch(
         ends the watch. Else it is the gravest of those that tables ended with when they were last looked at. A table
         that is refused makes it 4, and 6 where any run of the watch changed a table.
     """
-    tables = _Tables(monotonic, listener)
+    tables = _WatchedTables(monotonic, listener)
     rounds = runs = 0
     while switch.halt_reason is None:
         rounds += 1
@@ -123,7 +123,7 @@ def _without_vacuums(plan: Plan) -> Plan:
     return replace(plan, tables=tuple(tables), requests=None)
 
 
-class _Tables:
+class _WatchedTables:
     """How each table ended when it was last looked at, and why it is refused, as far as that was told."""
 
     def __init__(self, monotonic: Callable[[], float], listener: RunListener) -> None:

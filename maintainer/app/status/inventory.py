@@ -46,7 +46,7 @@ class LocatedTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class InventoryEntry:
     """A table of the inventory; ``policy_file`` is the file that names it, or the strongest rule that reaches it."""
 
     table: TableRef
@@ -57,7 +57,7 @@ class Entry:
 
 def inventory(
     project: LoadedProject, located_tables: Iterable[LocatedTable], *, whole_catalog: bool
-) -> tuple[Entry, ...]:
+) -> tuple[InventoryEntry, ...]:
     """Set what was found against the project's policies, in the order of the tables.
 
     Args:
@@ -70,7 +70,7 @@ def inventory(
     storage = StoragePlaces()
     named = {table.key: table for table in project.tables}
     reached = {storage.place_at(table.ref.location): table.key for table in project.tables if table.ref.is_path}
-    entries: dict[str, Entry] = {}
+    entries: dict[str, InventoryEntry] = {}
     met: set[str] = set()
     places: dict[str, list[LocatedTable]] = {}
     for table in located_tables:
@@ -80,19 +80,19 @@ def inventory(
         key = next((key for key in keys if key in named), reached.get(place))
         if key is not None:
             met.add(key)
-            entries[place] = Entry(named[key].ref, Care.MANAGED, tables[0].location, named[key].document.file)
+            entries[place] = InventoryEntry(named[key].ref, Care.MANAGED, tables[0].location, named[key].document.file)
         elif project.ledger is not None and name_key(project.ledger) in keys:
             # It has a policy of its own, which a file of two lines would only take the place of.
-            entries[place] = Entry(project.ledger, Care.MANAGED, tables[0].location, LEDGER_POLICY)
+            entries[place] = InventoryEntry(project.ledger, Care.MANAGED, tables[0].location, LEDGER_POLICY)
         else:
             entries[place] = _by_rules(project, tables)
     for key, own in named.items():
         if key not in met and not own.ref.is_path and whole_catalog:
-            entries[key] = Entry(own.ref, Care.MISSING, None, own.document.file)
+            entries[key] = InventoryEntry(own.ref, Care.MISSING, None, own.document.file)
     return tuple(sorted(entries.values(), key=lambda entry: entry.table))
 
 
-def _by_rules(project: LoadedProject, tables: Sequence[LocatedTable]) -> Entry:
+def _by_rules(project: LoadedProject, tables: Sequence[LocatedTable]) -> InventoryEntry:
     """Return the entry of a table that no file names, by the names under which it was found."""
     by_name = min(tables, key=lambda table: table.table.is_path)
     rules = project.match_rules_for(by_name.table)
@@ -102,7 +102,7 @@ def _by_rules(project: LoadedProject, tables: Sequence[LocatedTable]) -> Entry:
     else:
         by_size = all(rule.match.min_size_bytes for rule in rules if rule.manages)
         care, source = Care.BY_SIZE if by_size else Care.MANAGED, f"{manager.document.file}:{manager.line}"
-    return Entry(by_name.table, care, by_name.location, source)
+    return InventoryEntry(by_name.table, care, by_name.location, source)
 
 
 def located_at(location: str, root: Path) -> LocatedTable:
@@ -110,7 +110,7 @@ def located_at(location: str, root: Path) -> LocatedTable:
     return LocatedTable(table_ref(unquote(location, errors="surrogateescape"), root), location)
 
 
-def write_stubs(root: Path, entries: Iterable[Entry]) -> tuple[Path, ...]:
+def write_stubs(root: Path, entries: Iterable[InventoryEntry]) -> tuple[Path, ...]:
     """Write the smallest policy for each table that no file names; existing files are left alone.
 
     Returns:

@@ -22,7 +22,7 @@ from maintainer.app.selection.managed_search import (
     with_recorded_tables,
 )
 from maintainer.app.selection.run_spec import RunSpec
-from maintainer.app.status.inventory import Care, Entry, LocatedTable, inventory, located_at, write_stubs
+from maintainer.app.status.inventory import Care, InventoryEntry, LocatedTable, inventory, located_at, write_stubs
 from maintainer.cli.context import CliContext, open_project, print_json, print_search, print_table, warn
 from maintainer.cli.options import ENGINE, FILE, SELECTION, SHARD, TableName, output_option, spec_options
 from maintainer.errors import ExitCode, FoldersTooDeep, MaintainerError, ProjectError
@@ -247,7 +247,7 @@ def _is_below(location: str, roots: list[str]) -> bool:
     return any(place == root or place.startswith(root.rstrip("/") + "/") for root in roots)
 
 
-def _summary(entries: tuple[Entry, ...]) -> str:
+def _summary(entries: tuple[InventoryEntry, ...]) -> str:
     numbers = {care: sum(entry.care is care for entry in entries) for care in Care}
     parts = [f"{number:,} {care.value}" for care, number in numbers.items() if number]
     return f"{count_of(len(entries), 'table')}: {', '.join(parts)}" if parts else "no tables found"

@@ -45,7 +45,7 @@ class Task:
 
 
 @dataclass(slots=True)
-class _Running:
+class _RunningTable:
     """A table on a worker."""
 
     run: TableRun
@@ -69,11 +69,11 @@ class _Running:
         return self.run.worker.control
 
 
-_Pooled = PooledThread[_Running]
+_Pooled = PooledThread[_RunningTable]
 
 
 @dataclass(slots=True)
-class WorkerPool(WorkerThreads[_Running]):
+class WorkerPool(WorkerThreads[_RunningTable]):
     """Runs tasks on threads; ``finish`` is called on the watching thread, once for each table that was started."""
 
     context: RunContext
@@ -158,7 +158,7 @@ class WorkerPool(WorkerThreads[_Running]):
     def _thread_name(self, number: int) -> str:
         return f"{self.context.run_id}-w{number}"
 
-    def _broke(self, pooled: _Pooled, task: _Running | None) -> None:
+    def _broke(self, pooled: _Pooled, task: _RunningTable | None) -> None:
         if task is not None and pooled.broken is not None:
             self._finished(self._failed_outcome(task.plan, problem_of(pooled.broken)))
 
@@ -174,7 +174,7 @@ class WorkerPool(WorkerThreads[_Running]):
                 self.context.switch.halt(f"{count_of(failed, 'table')} failed, and --max-failures is {allowed}")
         self._ended.put(result)
 
-    def _take(self, pooled: _Pooled, worker: TableEngine) -> _Running | None:
+    def _take(self, pooled: _Pooled, worker: TableEngine) -> _RunningTable | None:
         with self._lock:
             while self._batches and not self._waiting and self.context.switch.halt_reason is None:
                 if pooled.given_up:
@@ -184,7 +184,7 @@ class WorkerPool(WorkerThreads[_Running]):
                 return None
             task, now = self._waiting.popleft(), self.context.clock.monotonic()
             table = TableWorker(task.plan, worker, self.context, TableControl(self.context.switch))
-            running = _Running(TableRun(table, task.past, self.results.write_soon), now)
+            running = _RunningTable(TableRun(table, task.past, self.results.write_soon), now)
             with pooled.going_on:
                 pooled.task = running
                 worker.begin_table()
@@ -225,7 +225,7 @@ class WorkerPool(WorkerThreads[_Running]):
             return
         self._beat(running, now)
 
-    def _cancel(self, pooled: _Pooled, running: _Running, now: float, reason: str, *, timed_out: bool) -> None:
+    def _cancel(self, pooled: _Pooled, running: _RunningTable, now: float, reason: str, *, timed_out: bool) -> None:
         running.cancelled_at = running.last_cancel = now
         running.control.cancel(reason, timed_out=timed_out)
         try:
@@ -233,7 +233,7 @@ class WorkerPool(WorkerThreads[_Running]):
         except Exception as error:  # the engine is gone; the grace period decides
             running.control.cancel(f"{reason}; cancelling failed: {type(error).__name__}", timed_out=timed_out)
 
-    def _give_up(self, pooled: _Pooled, running: _Running) -> None:
+    def _give_up(self, pooled: _Pooled, running: _RunningTable) -> None:
         """Abandon a thread that does not end: report its table without it, and start another worker."""
         with self._lock:
             if pooled.task is None:
@@ -251,7 +251,7 @@ class WorkerPool(WorkerThreads[_Running]):
         elif (self._waiting or self._batches) and self.context.switch.halt_reason is None:
             self._new_thread().start()
 
-    def _beat(self, running: _Running, now: float) -> None:
+    def _beat(self, running: _RunningTable, now: float) -> None:
         work, plan = running.run.work, running.plan
         if work is None or now - max(running.last_beat, work.started) < self.bounds.heartbeat_seconds:
             return
@@ -287,7 +287,7 @@ class WorkerPool(WorkerThreads[_Running]):
             self.finish(self._failed_outcome(task.plan, problem))
 
 
-def _hung(running: _Running, results: Results, seconds: float) -> TableOutcome:
+def _hung(running: _RunningTable, results: Results, seconds: float) -> TableOutcome:
     """Make the outcome of a table whose thread was given up. What was not begun is skipped.
 
     Its running step ends as if it had ended in time: what wrote no INTENT cannot have been committed, and it may

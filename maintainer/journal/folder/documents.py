@@ -27,7 +27,7 @@ MAX_TRIES = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class StoredDocument:
     """A document as it was read. ``tag`` names this very content; only its folder reads it."""
 
     data: bytes
@@ -44,14 +44,14 @@ class Documents(Protocol):
             OSError: They cannot be listed.
         """
 
-    def read(self, name: str) -> Document | None:
+    def read(self, name: str) -> StoredDocument | None:
         """Return a document; None where there is none.
 
         Raises:
             OSError: It cannot be read.
         """
 
-    def replace(self, name: str, data: bytes, before: Document | None, *, durable: bool = True) -> bool:
+    def replace(self, name: str, data: bytes, before: StoredDocument | None, *, durable: bool = True) -> bool:
         """Write a document if it still is what was read before; None: if there still is none.
 
         Returns:
@@ -72,7 +72,7 @@ class Documents(Protocol):
         """Return where a document is, for messages."""
 
 
-def value_in(document: Document | None, kind: type[_T]) -> _T | None:
+def value_in(document: StoredDocument | None, kind: type[_T]) -> _T | None:
     """Return what a document says, as one value; None where there is none, or where it is damaged."""
     if document is None:
         return None
@@ -87,7 +87,9 @@ def data_of(value: DataclassInstance) -> bytes:
     return json.dumps(asdict(value)).encode("utf-8", "surrogatepass")
 
 
-def replaced(documents: Documents, name: str, change: Callable[[Document | None], bytes | None]) -> Document | None:
+def replaced(
+    documents: Documents, name: str, change: Callable[[StoredDocument | None], bytes | None]
+) -> StoredDocument | None:
     """Replace a document by what ``change`` makes of it; it is read again where another run was faster.
 
     Returns:
@@ -113,13 +115,13 @@ class LocalDocuments:
     def names(self) -> list[str]:
         return sorted(path.name for path in self.folder.glob("*.json") if not path.name.startswith("."))
 
-    def read(self, name: str) -> Document | None:
+    def read(self, name: str) -> StoredDocument | None:
         try:
-            return Document((self.folder / name).read_bytes())
+            return StoredDocument((self.folder / name).read_bytes())
         except FileNotFoundError:
             return None
 
-    def replace(self, name: str, data: bytes, before: Document | None, *, durable: bool = True) -> bool:
+    def replace(self, name: str, data: bytes, before: StoredDocument | None, *, durable: bool = True) -> bool:
         """``durable=False`` leaves it to the system when it reaches the disk."""
         self.folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
         with exclusive(self.folder / f".{name}.lock"):
@@ -147,11 +149,11 @@ class StoreDocuments:
     def names(self) -> list[str]:
         return [stored.name.removeprefix(self.prefix) for stored in self.storage.listed(self.prefix)]
 
-    def read(self, name: str) -> Document | None:
+    def read(self, name: str) -> StoredDocument | None:
         body = self.storage.read(self.prefix + name)
-        return None if body is None else Document(body.data, body.tag)
+        return None if body is None else StoredDocument(body.data, body.tag)
 
-    def replace(self, name: str, data: bytes, before: Document | None, *, durable: bool = True) -> bool:
+    def replace(self, name: str, data: bytes, before: StoredDocument | None, *, durable: bool = True) -> bool:
         """What a store has taken is durable."""
         body = None if before is None else ObjectBody(before.data, before.tag)
         return self.storage.replace(self.prefix + name, data, body)

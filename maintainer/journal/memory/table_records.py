@@ -29,7 +29,7 @@ from maintainer.journal.event_log import (
 )
 from maintainer.journal.event_log import run_events as events_of
 from maintainer.journal.folder.atomic_files import unreadable_state
-from maintainer.journal.folder.documents import Document, Documents, LocalDocuments, replaced
+from maintainer.journal.folder.documents import Documents, LocalDocuments, StoredDocument, replaced
 from maintainer.journal.folder.run_folder import RunFolder, run_folders
 from maintainer.journal.memory.past_runs import RunRecord, read_record
 from maintainer.journal.memory.place_records import PlaceRecord, Streak, bounded, table_record
@@ -305,7 +305,7 @@ def update_state(
     """
     documents = documents or LocalDocuments(runs_dir.parent)
 
-    def folded(before: Document | None) -> bytes:
+    def folded(before: StoredDocument | None) -> bytes:
         refresh()
         over = _current(runs_dir, before)[1]  # the records of runs, which take more room than the text, are gone
         return json.dumps(over.document(), indent=1, sort_keys=True).encode() + b"\n"
@@ -314,7 +314,7 @@ def update_state(
 
 
 def _current(
-    runs_dir: Path, stored_fold: Document | None, except_run: str | None = None
+    runs_dir: Path, stored_fold: StoredDocument | None, except_run: str | None = None
 ) -> tuple[_State, _State, list[RunRecord]]:
     """The fold of all runs, that of those that are over (what may be kept), and the records that were read for it."""
     folders = run_folders(runs_dir)
@@ -347,7 +347,7 @@ def _current(
     return everything, over, read
 
 
-def _load(stored_fold: Document | None, path: Path) -> _State:
+def _load(stored_fold: StoredDocument | None, path: Path) -> _State:
     """The kept fold; an empty one where there is none.
 
     Raises:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from maintainer.engine.store.object_storage import ObjectStorage
-from maintainer.journal.folder.documents import Document, data_of, documents_in, value_in
+from maintainer.journal.folder.documents import StoredDocument, data_of, documents_in, value_in
 from maintainer.journal.leases import LEASE_SECONDS, RENEWALS
 
 PULSE_SECONDS = LEASE_SECONDS - LEASE_SECONDS // RENEWALS
@@ -86,7 +86,7 @@ class RunPulse:
         """
         self._documents.storage.remove(f"{FOLDER}/{self._name}")
 
-    def _write(self, before: Document | None) -> bool:
+    def _write(self, before: StoredDocument | None) -> bool:
         asked = time.monotonic()
         pulse = Pulse(self._run_id, socket.gethostname(), self._now_ms() + PULSE_SECONDS * 1000)
         written = self._documents.replace(self._name, data_of(pulse), before)

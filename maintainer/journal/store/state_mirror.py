@@ -43,7 +43,7 @@ INDEX_FILE = "store_index.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MirroredObject:
     """One object, and the file (or the part of a file) that it has the content of.
 
     ``file_size_bytes`` and ``file_time_ns`` are those of the file when both were the same; 0 for a part of a record.
@@ -57,7 +57,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    objects: dict[str, Entry]
+    objects: dict[str, MirroredObject]
 
 
 class StoreIndex:
@@ -66,13 +66,13 @@ class StoreIndex:
     def __init__(self, cache: Path) -> None:
         self._path = cache / INDEX_FILE
         self._objects = self._read()
-        self._changed: dict[str, Entry | None] = {}
+        self._changed: dict[str, MirroredObject | None] = {}
 
-    def get(self, name: str) -> Entry | None:
+    def get(self, name: str) -> MirroredObject | None:
         """Return what is known of an object."""
         return self._objects.get(name)
 
-    def put(self, name: str, entry: Entry) -> None:
+    def put(self, name: str, entry: MirroredObject) -> None:
         """Remember that an object has the content of a file here."""
         self._objects[name] = self._changed[name] = entry
 
@@ -93,7 +93,7 @@ class StoreIndex:
             write_atomically(self._path, json.dumps(asdict(_Index(objects))).encode("utf-8", "surrogatepass"))
             self._changed.clear()
 
-    def _read(self) -> dict[str, Entry]:
+    def _read(self) -> dict[str, MirroredObject]:
         with contextlib.suppress(OSError, ValueError):
             return decode(_Index, json.loads(self._path.read_bytes())).objects
         return {}
@@ -234,7 +234,7 @@ class StateMirror:
                     self._write(path, document.data, stored.name, document.tag)
                 else:
                     self._write_part(path, number, document.data)
-                    self._index.put(stored.name, Entry(len(document.data), document.tag))
+                    self._index.put(stored.name, MirroredObject(len(document.data), document.tag))
 
     def _differs(self, stored: StoredObject) -> bool:
         entry = self._index.get(stored.name)
@@ -258,7 +258,7 @@ class StateMirror:
     def _write(self, path: Path, data: bytes, name: str, tag: str) -> None:
         write_atomically(path, data)
         status = path.stat()
-        self._index.put(name, Entry(len(data), tag, status.st_size, status.st_mtime_ns))
+        self._index.put(name, MirroredObject(len(data), tag, status.st_size, status.st_mtime_ns))
 
     def _write_part(self, path: Path, number: int, data: bytes) -> None:
         before = path.read_bytes()[: number * PART_BYTES] if path.is_file() else b""
@@ -279,7 +279,7 @@ class StateMirror:
         if not same and status.st_size <= MAX_FILE_BYTES:
             data = path.read_bytes()
             tag = self.storage.write(name, data)
-            self._index.put(name, Entry(len(data), tag, status.st_size, status.st_mtime_ns))
+            self._index.put(name, MirroredObject(len(data), tag, status.st_size, status.st_mtime_ns))
 
     def _publish_parts(self, path: Path, name: str) -> None:
         data = path.read_bytes()
@@ -289,7 +289,7 @@ class StateMirror:
             entry = self._index.get(f"{name}.{number:05}")
             if entry is None or entry.size_bytes < len(part):
                 tag = self.storage.write(f"{name}.{number:05}", part)
-                self._index.put(f"{name}.{number:05}", Entry(len(part), tag))
+                self._index.put(f"{name}.{number:05}", MirroredObject(len(part), tag))
 
     def _delete_appended(self, folder: Path, *, living: bool) -> None:
         """Delete the rows on the store that were published and are in the ledger now."""

@@ -1,4 +1,4 @@
-"""Estimate what a run will ask of object stores from its plan alone: what it does is counted, and ``Term`` prices it.
+"""Estimate what a run will ask of object stores from its plan alone: it is counted, and ``RequestTerm`` prices it.
 
 What a term asks was counted by a relay before a server of S3's protocol; the page on costs has the same table. Not in
 the estimate: repeats, what other writers cause, executors, and what follows once the record of the run is closed.
@@ -18,7 +18,7 @@ from maintainer.model.table.store_requests import LISTED_AT_ONCE, MOST_LISTED, S
 from maintainer.planning.curve.revision import MAX_SAMPLED_FILES, PROPERTY_PREFIX
 
 
-class Term(Enum):
+class RequestTerm(Enum):
     """What asks a store for something, in the words of the page on costs, and what it asks each time."""
 
     RUN = "a run that does something", StoreRequests(reads=1, looks=2, lists=1, writes=2, deletions=1)
@@ -52,46 +52,46 @@ _SPARKS_PARTS, _OUR_PARTS = (64 << 20, 64 << 20), (512 << 20, 16 << 20)
 """Above how many bytes a new file is sent in parts, and how large they are: by Hadoop's client, and by ours."""
 
 
-def requests_of(terms: Counter[Term]) -> StoreRequests:
+def requests_of(terms: Counter[RequestTerm]) -> StoreRequests:
     """Return what terms ask together."""
     return sum((term.asked * number for term, number in terms.items()), StoreRequests())
 
 
 def run_requests(plan: Plan, ledger: str) -> StoreRequests:
     """Return about what a run of a plan asks of object stores, until its record is closed; ``ledger`` is its place."""
-    terms: Counter[Term] = Counter()
+    terms: Counter[RequestTerm] = Counter()
     for table in plan.tables:
         if table.observed is not None and store_kind(table.observed.location).is_served:
-            terms.update([Term.LOOK, *([Term.STEPS] if table.steps else ())])
-            terms[Term.COMMIT_READ] += _num_commits_read(table.observed)
+            terms.update([RequestTerm.LOOK, *([RequestTerm.STEPS] if table.steps else ())])
+            terms[RequestTerm.COMMIT_READ] += _num_commits_read(table.observed)
             for step in step_terms(table):
                 terms.update(step)
     is_counted = store_kind(ledger).is_served
     if plan.has_changes and (terms or is_counted):
-        terms[Term.RUN] += 1
+        terms[RequestTerm.RUN] += 1
     if plan.has_changes and is_counted:
-        terms.update({Term.STATE: 1, Term.STATE_STEP: sum(len(table.steps) for table in plan.tables)})
+        terms.update({RequestTerm.STATE: 1, RequestTerm.STATE_STEP: sum(len(table.steps) for table in plan.tables)})
     return requests_of(terms)
 
 
-def step_terms(table: TablePlan) -> list[Counter[Term]]:
+def step_terms(table: TablePlan) -> list[Counter[RequestTerm]]:
     """Return what each step of a table is made of, in their order; nothing where the table is on no store."""
     observed = table.observed
     if observed is None or not store_kind(observed.location).is_served:
         return [Counter() for _ in table.steps]
     version, since_checkpoint = observed.version, _num_commits_read(observed)
-    each: list[Counter[Term]] = []
+    each: list[Counter[RequestTerm]] = []
     for step in table.steps:
         match step:
             case BatchedStep():
-                terms, num_commits = Counter({Term.REWRITE: len(step.batches)}), len(step.batches)
+                terms, num_commits = Counter({RequestTerm.REWRITE: len(step.batches)}), len(step.batches)
                 for bin_ in step.bins:
                     terms.update(_bin_terms(step, bin_))
             case SetPropertiesStep():
-                terms, num_commits = Counter({Term.PROPERTIES: 1, Term.COMMIT_AGAIN: since_checkpoint}), 1
+                terms, num_commits = Counter({RequestTerm.PROPERTIES: 1, RequestTerm.COMMIT_AGAIN: since_checkpoint}), 1
                 if any(name.startswith(PROPERTY_PREFIX) for name, _ in step.after):
                     num_sampled = min(observed.num_files, MAX_SAMPLED_FILES)
-                    terms.update({Term.SAMPLED: num_sampled, Term.COMMIT_AGAIN: since_checkpoint})
+                    terms.update({RequestTerm.SAMPLED: num_sampled, RequestTerm.COMMIT_AGAIN: since_checkpoint})
             case VacuumStep():
                 terms, num_commits = _vacuum_terms(observed, step), 2  # one before the deletion and one after it
             case _:
@@ -99,9 +99,9 @@ def step_terms(table: TablePlan) -> list[Counter[Term]]:
         for _ in range(num_commits):
             version, since_checkpoint = version + 1, since_checkpoint + 1
             if observed.checkpoint_interval and version % observed.checkpoint_interval == 0:
-                terms[Term.CHECKPOINT] += 1
+                terms[RequestTerm.CHECKPOINT] += 1
                 if isinstance(step, SetPropertiesStep):  # by a command of Delta's, which writes the checkpoint, too
-                    terms[Term.COMMIT_AGAIN] += since_checkpoint
+                    terms[RequestTerm.COMMIT_AGAIN] += since_checkpoint
                 since_checkpoint = 0
         each.append(terms)
     return each
@@ -111,17 +111,21 @@ def _num_commits_read(observed: Observed) -> int:
     return 0 if observed.first_commit_read is None else observed.version + 1 - observed.first_commit_read
 
 
-def _bin_terms(step: BatchedStep, bin_: Bin) -> Counter[Term]:
+def _bin_terms(step: BatchedStep, bin_: Bin) -> Counter[RequestTerm]:
     num_written, is_by_spark = step.num_files_of(bin_), bin_.lane.lane is Lane.SPARK
-    read, written = (Term.READ_BY_SPARK, Term.WRITTEN_BY_SPARK) if is_by_spark else (Term.READ, Term.WRITTEN)
+    read, written = (
+        (RequestTerm.READ_BY_SPARK, RequestTerm.WRITTEN_BY_SPARK)
+        if is_by_spark
+        else (RequestTerm.READ, RequestTerm.WRITTEN)
+    )
     if is_by_spark and step.order_columns and not (isinstance(step, ZOrderStep) and step.planned_turn is not None):
-        read = Term.READ_IN_ORDER  # once for the ranges and once for the rows
+        read = RequestTerm.READ_IN_ORDER  # once for the ranges and once for the rows
     terms = Counter({read: len(bin_.files)})
     terms[written] = num_written
     most_bytes, part_bytes = _SPARKS_PARTS if is_by_spark else _OUR_PARTS
     size_bytes = bin_.size_bytes // num_written
     if size_bytes > most_bytes:
-        terms[Term.PART] = num_written * (-(-size_bytes // part_bytes) + 1)  # one begins them and one ends them
+        terms[RequestTerm.PART] = num_written * (-(-size_bytes // part_bytes) + 1)  # one begins them and one ends them
     return terms
 
 
@@ -129,18 +133,18 @@ def _pages_of(num_names: int) -> int:
     return -(-num_names // LISTED_AT_ONCE)
 
 
-def _vacuum_terms(observed: Observed, step: VacuumStep) -> Counter[Term]:
+def _vacuum_terms(observed: Observed, step: VacuumStep) -> Counter[RequestTerm]:
     oldest, num_files = observed.oldest_commit, len(step.files)
     terms = Counter(
         {
-            Term.VACUUM: 1,
-            Term.COMMIT_KEPT: 0 if oldest is None else observed.version + 1 - oldest,
-            Term.LISTED: 3 * _pages_of(observed.num_files + num_files) + 2 * _pages_of(observed.num_files),
-            Term.DELETED: _pages_of(num_files),
+            RequestTerm.VACUUM: 1,
+            RequestTerm.COMMIT_KEPT: 0 if oldest is None else observed.version + 1 - oldest,
+            RequestTerm.LISTED: 3 * _pages_of(observed.num_files + num_files) + 2 * _pages_of(observed.num_files),
+            RequestTerm.DELETED: _pages_of(num_files),
         }
     )
     if num_files > MOST_LISTED:  # folders are listed one by one, after a try of a page for each to list all at once
         folders = len({file.path.rpartition("/")[0] for file in step.files})
         tried = 0 if folders == 1 else min(folders, _pages_of(MOST_LISTED))
-        terms.update({Term.FOLDER: folders, Term.LISTED: 3 * tried})
+        terms.update({RequestTerm.FOLDER: folders, RequestTerm.LISTED: 3 * tried})
     return terms

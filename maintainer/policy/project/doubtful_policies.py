@@ -19,7 +19,7 @@ from maintainer.policy.resolve.merge import TAGS
 from maintainer.policy.resolve.resolve import Resolution, RuleSource, TableSource
 from maintainer.policy.schema.schema_keys import MANY_TABLES, either
 from maintainer.policy.table_names import name_parts
-from maintainer.policy.yaml.yaml_document import Document, Path, named_texts
+from maintainer.policy.yaml.yaml_document import Path, YamlDocument, named_texts
 
 MAX_PARTS = 3
 """``catalog.database.table``; some catalogs have deeper namespaces."""
@@ -100,7 +100,7 @@ _ODD_ADDRESSES = (
 """A pattern of addresses that hardly lead to a table, what is odd about them, and what to write."""
 
 
-def check_names(documents: Mapping[str, Document]) -> Iterator[Diagnostic]:
+def check_names(documents: Mapping[str, YamlDocument]) -> Iterator[Diagnostic]:
     """Report addresses that hardly lead to what was meant, and names with letters that nobody sees or that look alike.
 
     Addresses are those of tables, roots and the state; names those of tables, owners, tags and roots.
@@ -117,7 +117,7 @@ def check_names(documents: Mapping[str, Document]) -> Iterator[Diagnostic]:
                 yield document.warning_at(path, "P392", message, help)
 
 
-def _odd_address(document: Document, path: Path, text: str) -> Iterator[Diagnostic]:
+def _odd_address(document: YamlDocument, path: Path, text: str) -> Iterator[Diagnostic]:
     if _NOT_FILLED_IN.match(text):
         message = f"`{text[:60]}`: `~` and variables of a shell are not filled in here"
         yield document.error_at(path, "P395", message, "write the whole path; in maintainer.yml also `${env:NAME}`")

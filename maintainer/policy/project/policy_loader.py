@@ -12,7 +12,7 @@ from maintainer.policy.resolve.resolve import ProfileSource, RuleSource, TableSo
 from maintainer.policy.schema.schema_check import DocumentKind, kind_of
 from maintainer.policy.table_names import is_called, name_key, table_ref
 from maintainer.policy.yaml.discovery import table_in_first_lines
-from maintainer.policy.yaml.yaml_document import Document
+from maintainer.policy.yaml.yaml_document import YamlDocument
 from maintainer.policy.yaml.yaml_reader import read_bytes, read_document
 
 
@@ -32,7 +32,7 @@ class PolicyLoader:
         self.not_read: list[str] = []
         self.findings: list[Diagnostic] = []
         self.broken: set[str] = set()
-        self.documents: dict[str, Document] = {}
+        self.documents: dict[str, YamlDocument] = {}
         self.rules: list[RuleSource] = []
         self.named_tables: list[TableSource] = []
         self.named_profiles: list[ProfileSource] = []
@@ -42,7 +42,7 @@ class PolicyLoader:
         """The files of tables without errors of their own."""
         return [table for table in self.named_tables if table.document.file not in self.broken]
 
-    def read_project(self, path: Path | None, environ: Mapping[str, str]) -> Document | None:
+    def read_project(self, path: Path | None, environ: Mapping[str, str]) -> YamlDocument | None:
         """Read maintainer.yml and put environment variables into it; None where it cannot be read, or is not there."""
         if path is None:
             return None
@@ -78,7 +78,7 @@ class PolicyLoader:
         is_meant = name_key(ref) == name_key(table_ref(self._only, self._paths_from)) or is_called(ref, self._only)
         return None if is_meant else named
 
-    def _check(self, document: Document | None, findings: list[Diagnostic], path: Path) -> Document | None:
+    def _check(self, document: YamlDocument | None, findings: list[Diagnostic], path: Path) -> YamlDocument | None:
         if document is not None:
             findings = [*findings, *check_file(document)]
             document = document.without_text()

@@ -52,7 +52,7 @@ from maintainer.policy.resolve.resolve import (
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.policy.table_names import may_be_an_end, name_key, plain_name, table_called, table_ref
 from maintainer.policy.yaml.discovery import find_files
-from maintainer.policy.yaml.yaml_document import Document
+from maintainer.policy.yaml.yaml_document import YamlDocument
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class LoadedProject:
     file_findings: tuple[Diagnostic, ...]
     files_read: int
     policy_count: int
-    documents: Mapping[str, Document]
+    documents: Mapping[str, YamlDocument]
     """Every file that could be read, by its name in messages; without their texts."""
 
     keeps_policies: bool = True

@@ -21,8 +21,8 @@ from maintainer.model.table.store_requests import RunRequests
 from maintainer.policy.diagnostics import Diagnostic
 from maintainer.policy.resolve.policy_fields import setting
 from maintainer.policy.table_names import is_uri
-from maintainer.policy.yaml.yaml_document import Document
 from maintainer.policy.yaml.yaml_document import Path as DataPath
+from maintainer.policy.yaml.yaml_document import YamlDocument
 
 MAX_ADDRESS = 2_000
 """Characters of an address."""
@@ -59,7 +59,7 @@ class Notify:
         return f"{parts.scheme}://{parts.hostname}"
 
 
-def notify_problems(document: Document, data: Mapping[str, object]) -> Iterator[Diagnostic]:
+def notify_problems(document: YamlDocument, data: Mapping[str, object]) -> Iterator[Diagnostic]:
     """Refuse an address that would be sent in the clear, or is none. It is not quoted: it may be a secret.
 
     Args:
@@ -173,7 +173,7 @@ class SparkSettings:
         return tuple(conf.items())
 
 
-def spark_problems(document: Document) -> Iterator[Diagnostic]:
+def spark_problems(document: YamlDocument) -> Iterator[Diagnostic]:
     """Refuse settings that are not Spark's, secrets that are written out, and packages that are none.
 
     No value of a setting is quoted.
@@ -202,7 +202,7 @@ LEDGER_NAME, RUNS_NAME = "ledger", "runs"
 """The ledger's folder in the state, and that of all run folders."""
 
 
-def state_problems(document: Document, data: Mapping[str, object]) -> Iterator[Diagnostic]:
+def state_problems(document: YamlDocument, data: Mapping[str, object]) -> Iterator[Diagnostic]:
     """Refuse a ledger in the place of the whole state, and storage that a state cannot lie on.
 
     Args:

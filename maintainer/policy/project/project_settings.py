@@ -43,8 +43,8 @@ from maintainer.policy.resolve.resolve import Resolution, resolve
 from maintainer.policy.resolve.resolved import BUILT_IN
 from maintainer.policy.schema.schema_check import TEMPLATE
 from maintainer.policy.table_names import absolute_glob, absolute_path, name_matches, plain_name, table_ref
-from maintainer.policy.yaml.yaml_document import Document
 from maintainer.policy.yaml.yaml_document import Path as DataPath
+from maintainer.policy.yaml.yaml_document import YamlDocument
 
 EVERYBODY = "*"
 """Stands for every owner that has no budget under its own name."""
@@ -250,7 +250,7 @@ class ProjectSettings:
 
 
 def project_settings(
-    document: Document | None, root: Path, env: str | None, locations: Iterable[str] = ()
+    document: YamlDocument | None, root: Path, env: str | None, locations: Iterable[str] = ()
 ) -> ProjectSettings:
     """Read the settings of a checked maintainer.yml, or the defaults where there is none.
 
@@ -302,7 +302,7 @@ def _storage_kinds(data: Mapping[str, object], locations: Iterable[str]) -> tupl
     return tuple(dict.fromkeys(kind for kind in kinds if kind is not None))
 
 
-def with_environment(document: Document, environ: Mapping[str, str]) -> tuple[Document, list[Diagnostic]]:
+def with_environment(document: YamlDocument, environ: Mapping[str, str]) -> tuple[YamlDocument, list[Diagnostic]]:
     """Put environment variables into the texts of maintainer.yml.
 
     ``${env:NAME}`` must be set; ``${env:NAME:-default}`` has a way out. Replaced after parsing, so a value can
@@ -320,7 +320,7 @@ _FILLED_IN = frozenset({"state", "owner", "roots", "databases"})
 
 
 def _replaced(
-    value: object, path: DataPath, document: Document, environ: Mapping[str, str], findings: list[Diagnostic]
+    value: object, path: DataPath, document: YamlDocument, environ: Mapping[str, str], findings: list[Diagnostic]
 ) -> object:
     if isinstance(value, dict):
         return {key: _replaced(inner, (*path, key), document, environ, findings) for key, inner in value.items()}

@@ -22,7 +22,7 @@ from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import Diagnostic
 from maintainer.policy.resolve.policy_fields import setting
 from maintainer.policy.resolve.resolve import Resolution, RuleSource
-from maintainer.policy.selectors import Method, Selector, Term, in_path
+from maintainer.policy.selectors import Method, Selector, SelectorTerm, in_path
 from maintainer.policy.table_names import (
     absolute_glob,
     absolute_path,
@@ -34,7 +34,7 @@ from maintainer.policy.table_names import (
     plain_name,
     table_ref,
 )
-from maintainer.policy.yaml.yaml_document import Document
+from maintainer.policy.yaml.yaml_document import YamlDocument
 from maintainer.units import named
 
 DEFAULT_DATABASE = "default"
@@ -232,7 +232,7 @@ def check_managing(rules: Iterable[RuleSource], places: SearchPlaces) -> Iterato
     if places.none_yet:
         return
     for rule in rules:
-        document: Document = rule.document
+        document: YamlDocument = rule.document
         if not places:
             message = (
                 "this rule manages the tables that it matches, but maintainer.yml does not say where to look for them"
@@ -281,7 +281,7 @@ class Meant:
             all(self._may_match(term, place) for term in terms) for terms in self.include.alternatives
         )
 
-    def _may_match(self, term: Term, place: TableProblem) -> bool:
+    def _may_match(self, term: SelectorTerm, place: TableProblem) -> bool:
         match term.method:
             case Method.TABLE:
                 return self._may_lie_in(term.value, place)
@@ -312,7 +312,7 @@ class Meant:
             return True
         return place.may_hold(ref)
 
-    def _leaves_out(self, term: Term, place: TableRef) -> bool:
+    def _leaves_out(self, term: SelectorTerm, place: TableRef) -> bool:
         if term.method is not Method.TABLE:
             return False
         if name_key(table_ref(term.value, self.root)) == name_key(place):

@@ -30,7 +30,7 @@ from maintainer.policy.resolve.policy_settings import (
 )
 from maintainer.policy.resolve.resolved import BUILT_IN, Origin
 from maintainer.policy.schema.schema_keys import PROJECT_SCHEMA, key_formats, load_schema
-from maintainer.policy.yaml.yaml_document import Document, Path
+from maintainer.policy.yaml.yaml_document import Path, YamlDocument
 from maintainer.units import exact_size, format_duration, parse_duration, parse_size
 
 _ITEMS = ("consumers", "window")
@@ -116,7 +116,7 @@ class Setting:
     level: Level
     origin: Origin
     below: Setting | None = None
-    document: Document | None = field(default=None, compare=False, repr=False)
+    document: YamlDocument | None = field(default=None, compare=False, repr=False)
     path: Path = field(default=(), compare=False)
 
 
@@ -136,7 +136,7 @@ Layer = Merged
 """What one file says at one level."""
 
 
-def settings_in(document: Document, base: Path = ()) -> Iterator[tuple[Keys, object]]:
+def settings_in(document: YamlDocument, base: Path = ()) -> Iterator[tuple[Keys, object]]:
     """Yield the maps and the leaves of a document's settings, or of the map at ``base`` in it, each with its keys."""
 
     def below(keys: Keys, value: object) -> Iterator[tuple[Keys, object]]:
@@ -149,7 +149,7 @@ def settings_in(document: Document, base: Path = ()) -> Iterator[tuple[Keys, obj
         yield from below((key,), document.value_at((*base, key)))
 
 
-def document_layer(document: Document, level: Level, base: Path = ()) -> Layer:
+def document_layer(document: YamlDocument, level: Level, base: Path = ()) -> Layer:
     """Read the settings of a document, or of the map at ``base`` in it, as one level."""
     leaves: dict[Keys, Setting] = {}
     maps: dict[Keys, Origin] = {}

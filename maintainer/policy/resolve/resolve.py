@@ -28,12 +28,12 @@ from maintainer.policy.resolve.policy_fields import field_key, policy_part
 from maintainer.policy.resolve.policy_settings import ClusterPolicy, PurgePolicy
 from maintainer.policy.resolve.resolved import BUILT_IN, WEEKDAYS, Origin, OriginsInFile, ResolvedPolicy, policy_digest
 from maintainer.policy.table_names import TableMatch, absolute_path, name_key, name_matches, table_match, table_ref
-from maintainer.policy.yaml.yaml_document import Document
+from maintainer.policy.yaml.yaml_document import YamlDocument
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    document: Document
+    document: YamlDocument
 
     @property
     def tags(self) -> frozenset[str] | None:
@@ -124,13 +124,13 @@ class ProfileSource(_Source):
         return document_layer(self.document, Level.PROFILE)
 
 
-def table_source(document: Document, root: Path) -> TableSource:
+def table_source(document: YamlDocument, root: Path) -> TableSource:
     """Read a file that has ``table:``."""
     written = str(document.data["table"])
     return TableSource(document, table_ref(written, root), written)
 
 
-def rule_source(document: Document, root: Path) -> RuleSource:
+def rule_source(document: YamlDocument, root: Path) -> RuleSource:
     """Read a file that has ``match:``."""
     match: Mapping[str, Any] = document.data["match"]
     priority, manages = int(document.data.get("priority") or 0), document.data.get("manage") is True

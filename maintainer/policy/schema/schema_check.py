@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from maintainer.policy.diagnostics import Diagnostic, Span
+from maintainer.policy.diagnostics import Diagnostic, SourceSpan
 from maintainer.policy.schema.formats import check_format, schema_validator
 from maintainer.policy.schema.key_homes import unknown_key_help
 from maintainer.policy.schema.schema_keys import (
@@ -29,7 +29,7 @@ from maintainer.policy.schema.schema_keys import (
     written,
 )
 from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROFILE_FOLDER, PROJECT_FILE, TEST_FOLDER
-from maintainer.policy.yaml.yaml_document import Document, Path, Refusal, named_texts, plain_scalar
+from maintainer.policy.yaml.yaml_document import Path, Refusal, YamlDocument, named_texts, plain_scalar
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -70,7 +70,7 @@ _SCHEMAS = {DocumentKind.PROJECT: PROJECT_SCHEMA, DocumentKind.TESTS: TESTS_SCHE
 """Every other kind has the schema of policies."""
 
 
-def kind_of(document: Document) -> DocumentKind:
+def kind_of(document: YamlDocument) -> DocumentKind:
     """Tell what a file is for: by its name, by its folder, and by whether it has `match` and no `table`."""
     folders = document.file.split("/")
     if folders[-1] == PROJECT_FILE:
@@ -83,7 +83,7 @@ def kind_of(document: Document) -> DocumentKind:
     return DocumentKind.RULE if has["match"] and not has["table"] else DocumentKind.POLICY
 
 
-def check_schema(document: Document, kind: DocumentKind) -> list[Diagnostic]:
+def check_schema(document: YamlDocument, kind: DocumentKind) -> list[Diagnostic]:
     """Return what the schema says against a document, sorted; at most `MAX_FINDINGS`."""
     return sorted(_SchemaCheck(document, kind).findings())[:MAX_FINDINGS]
 
@@ -135,7 +135,7 @@ def _learn_good(schema: str, data: dict[str, Any], errors: list[Path]) -> None:
 
 
 class _SchemaCheck:
-    def __init__(self, document: Document, kind: DocumentKind) -> None:
+    def __init__(self, document: YamlDocument, kind: DocumentKind) -> None:
         self._document = document
         self._kind = kind
         self._refused = _NOT_ALLOWED[kind]
@@ -305,14 +305,14 @@ class _SchemaCheck:
         message = f"{dotted(path)}: {problem.message}"
         return Diagnostic(problem.code, problem.severity, message, self._document.file, span, problem.help)
 
-    def _part_of(self, span: Span, value: str, offset: int, length: int) -> Span:
+    def _part_of(self, span: SourceSpan, value: str, offset: int, length: int) -> SourceSpan:
         """Narrow a span to a part of its text, where the file shows the text as it is (no escapes, one line)."""
         line = self._document.text.split("\n")[span.line - 1]
         start = span.column - 1 + (line[span.column - 1 : span.column] in ('"', "'"))
         if span.line != span.end_line or line[start : start + len(value)] != value:
             return span
         first = start + min(offset, max(len(value) - 1, 0)) + 1
-        return Span(span.line, first, span.line, max(min(first + length, start + len(value) + 1), first + 1))
+        return SourceSpan(span.line, first, span.line, max(min(first + length, start + len(value) + 1), first + 1))
 
 
 def _joined(name: str, value: JsonObject) -> str:

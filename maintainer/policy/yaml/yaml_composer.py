@@ -28,11 +28,11 @@ from yaml.events import (
 )
 
 from maintainer.model.codec import once
-from maintainer.policy.diagnostics import START_OF_FILE, Diagnostic, Severity, Span
+from maintainer.policy.diagnostics import START_OF_FILE, Diagnostic, Severity, SourceSpan
 from maintainer.policy.yaml.yaml_document import (
-    Document,
     Path,
     Refusal,
+    YamlDocument,
     curly_quotes,
     odd_space,
     plain_scalar,
@@ -63,7 +63,7 @@ class Composer:
         self._unreadable: set[Path] = set()
         self._nodes = 0
 
-    def read(self, text: str, parser: type) -> Document | None:
+    def read(self, text: str, parser: type) -> YamlDocument | None:
         """Return the document, or None where the top is not a map or a limit was reached inside it.
 
         Raises:
@@ -78,7 +78,7 @@ class Composer:
             self._events.dispose()
         if not isinstance(root, dict):
             return None
-        return Document(self.file, text, root, once(self._marks.tobytes()), once(frozenset(self._unreadable)))
+        return YamlDocument(self.file, text, root, once(self._marks.tobytes()), once(frozenset(self._unreadable)))
 
     def _root(self) -> object:
         """Compose the first document, and refuse a second one."""
@@ -213,7 +213,7 @@ class Composer:
 
     def _refuse_root(self, root: object) -> None:
         line, column, end_line, end_column = self._marks[:4]
-        span = Span(line + 1, column + 1, end_line + 1, end_column + 1)
+        span = SourceSpan(line + 1, column + 1, end_line + 1, end_column + 1)
         code, message = "Y113", "the file is not a map of keys"
         if root is None:
             code, message, span = "Y112", "the file is empty", START_OF_FILE
@@ -251,7 +251,7 @@ class Composer:
         line, column, end_line, end_column = _marks_of(event)
         if not isinstance(event, (ScalarEvent, AliasEvent)) or end_line != line or end_column <= column:
             end_line, end_column = line, column + 1
-        span = Span(line + 1, column + 1, end_line + 1, end_column + 1)
+        span = SourceSpan(line + 1, column + 1, end_line + 1, end_column + 1)
         self.findings.append(Diagnostic(code, Severity.ERROR, message, self.file, span, help))
         if len(self.findings) >= MAX_FINDINGS:
             raise _Enough

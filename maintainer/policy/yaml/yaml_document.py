@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from maintainer.policy.diagnostics import START_OF_FILE, Diagnostic, Severity, Span
+from maintainer.policy.diagnostics import START_OF_FILE, Diagnostic, Severity, SourceSpan
 
 # What YAML calls printable, less: NEL, LS and PS (line breaks to YAML, not to editors), a byte order mark inside
 # the text, and the direction marks that make a line look other than it is. A lone CR is refused as well.
@@ -139,7 +139,7 @@ Path: TypeAlias = "tuple[str | int, ...]"
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class YamlDocument:
     r"""One file: text, data, and the spans of its keys and values.
 
     ``data`` holds only dict, list, str, int, float, bool and None; its dicts are in the order of the file.
@@ -159,7 +159,7 @@ class Document:
     marks: bytes = field(repr=False, compare=False)
     unreadable: frozenset[Path] = frozenset()
 
-    def without_text(self) -> Document:
+    def without_text(self) -> YamlDocument:
         """Return the same document less its text, which nothing needs after the checks of the file itself."""
         return replace(self, text="")
 
@@ -171,23 +171,23 @@ class Document:
         return data
 
     @property
-    def _spans(self) -> tuple[dict[Path, Span], dict[Path, Span]]:
+    def _spans(self) -> tuple[dict[Path, SourceSpan], dict[Path, SourceSpan]]:
         last = _last_asked.get("document")
         if last is not None and last[0] is self:
             return last[1]
-        keys: dict[Path, Span] = {}
-        values: dict[Path, Span] = {}
+        keys: dict[Path, SourceSpan] = {}
+        values: dict[Path, SourceSpan] = {}
         _place((), self.data, iter(memoryview(self.marks).cast("I")), keys, values)
         # One assignment: a reader in another thread sees the old pair or the new one.
         _last_asked["document"] = (self, (keys, values))
         return keys, values
 
     @property
-    def key_spans(self) -> Mapping[Path, Span]:
+    def key_spans(self) -> Mapping[Path, SourceSpan]:
         """Spans of keys, by the path of the value that the key names."""
         return self._spans[0]
 
-    def span_of(self, path: Path) -> Span:
+    def span_of(self, path: Path) -> SourceSpan:
         """Return the span of the value at ``path``, or of the nearest value above it.
 
         A value that takes no room (``retention:`` with nothing behind it) is shown by its key.
@@ -201,7 +201,7 @@ class Document:
             path = path[:-1]
         return values.get((), START_OF_FILE)
 
-    def key_span_of(self, path: Path) -> Span:
+    def key_span_of(self, path: Path) -> SourceSpan:
         """Return the span of the key that names ``path``; for a list item or the whole, that of the value."""
         return self.key_spans.get(path) or self.span_of(path)
 
@@ -230,10 +230,12 @@ def named_texts(data: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
     yield from ((path, text) for path, text in values.items() if isinstance(text, str))
 
 
-_last_asked: dict[str, tuple[Document, tuple[dict[Path, Span], dict[Path, Span]]]] = {}
+_last_asked: dict[str, tuple[YamlDocument, tuple[dict[Path, SourceSpan], dict[Path, SourceSpan]]]] = {}
 
 
-def _place(path: Path, value: object, marks: Iterator[int], keys: dict[Path, Span], values: dict[Path, Span]) -> None:
+def _place(
+    path: Path, value: object, marks: Iterator[int], keys: dict[Path, SourceSpan], values: dict[Path, SourceSpan]
+) -> None:
     """Hand out ``marks`` to ``value`` and everything in it; depth is bounded by the reader."""
     values[path] = _next_span(marks)
     if isinstance(value, dict):
@@ -246,5 +248,5 @@ def _place(path: Path, value: object, marks: Iterator[int], keys: dict[Path, Spa
             _place((*path, position), inner, marks, keys, values)
 
 
-def _next_span(marks: Iterator[int]) -> Span:
-    return Span(next(marks) + 1, next(marks) + 1, next(marks) + 1, next(marks) + 1)
+def _next_span(marks: Iterator[int]) -> SourceSpan:
+    return SourceSpan(next(marks) + 1, next(marks) + 1, next(marks) + 1, next(marks) + 1)

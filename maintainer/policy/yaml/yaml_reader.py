@@ -19,10 +19,10 @@ import yaml
 
 from maintainer.errors import unread
 from maintainer.errors.foreign_text import first_secret
-from maintainer.policy.diagnostics import START_OF_FILE, Diagnostic, Severity, Span
+from maintainer.policy.diagnostics import START_OF_FILE, Diagnostic, Severity, SourceSpan
 from maintainer.policy.yaml.discovery import PROFILE_FOLDER, PROJECT_FILE
 from maintainer.policy.yaml.yaml_composer import Composer
-from maintainer.policy.yaml.yaml_document import FORBIDDEN, Document, odd_space, refused_character
+from maintainer.policy.yaml.yaml_document import FORBIDDEN, YamlDocument, odd_space, refused_character
 
 _QUOTE_HELP = "put text with special characters in quotes"
 
@@ -114,7 +114,7 @@ def syntax_diagnostic(error: yaml.YAMLError, text: str, file: str) -> Diagnostic
     return Diagnostic("Y107", Severity.ERROR, f"not YAML: {problem[:120]}", file, span, _QUOTE_HELP)
 
 
-def _span(mark: yaml.Mark | None, text: str) -> Span:
+def _span(mark: yaml.Mark | None, text: str) -> SourceSpan:
     """One character at the mark; a mark behind the last line is drawn to the end of it."""
     if mark is None:
         return START_OF_FILE
@@ -123,10 +123,10 @@ def _span(mark: yaml.Mark | None, text: str) -> Span:
     while line > 0 and (line >= len(lines) or not lines[line]):
         line -= 1
         column = max(len(lines[line]) - 1, 0) if line < len(lines) else 0
-    return Span(line + 1, column + 1, line + 1, column + 2)
+    return SourceSpan(line + 1, column + 1, line + 1, column + 2)
 
 
-def _quoted_line(text: str, span: Span) -> str:
+def _quoted_line(text: str, span: SourceSpan) -> str:
     """Propose the offending word in quotes: ``*.orders`` becomes ``"*.orders"``, the key ``*:`` is ``"*":``."""
     word = re.match(r"([^\s,\]}\"]+?)(:?)(?=[\s,\]}\"]|$)", text.split("\n")[span.line - 1][span.column - 1 :])
     return f'put it in quotes: `"{word[1][:60]}"{word[2]}`' if word else _QUOTE_HELP
@@ -173,7 +173,7 @@ _ANY_MARKER = re.compile(r"(?:<{7}|\|{7}|>{7}) \S|={7}$")
 _DIRECTIVE = re.compile(r"(?:[ \n]|#[^\n]*\n)*(?<![^\n])%")
 
 
-def read_document(path: Path, root: Path) -> tuple[Document | None, list[Diagnostic]]:
+def read_document(path: Path, root: Path) -> tuple[YamlDocument | None, list[Diagnostic]]:
     """Read the file at ``path``, which must be a regular file inside ``root`` and not behind a link.
 
     Returns:
@@ -223,7 +223,7 @@ def read_bytes(path: Path, root: Path) -> bytes | Diagnostic:
         os.close(descriptor)
 
 
-def read_text(content: str | bytes, file: str, parser: type = PARSER) -> tuple[Document | None, list[Diagnostic]]:
+def read_text(content: str | bytes, file: str, parser: type = PARSER) -> tuple[YamlDocument | None, list[Diagnostic]]:
     """Read YAML that is already in memory; ``file`` is the name that messages show.
 
     Args:
@@ -309,7 +309,7 @@ def _unresolved_conflict(text: str, file: str) -> Diagnostic | None:
 def _at(text: str, offset: int, code: str, message: str, file: str, help: str | None) -> Diagnostic:
     line = text.count("\n", 0, offset) + 1
     column = offset - (text.rfind("\n", 0, offset) + 1) + 1
-    return Diagnostic(code, Severity.ERROR, message, file, Span(line, column, line, column + 1), help)
+    return Diagnostic(code, Severity.ERROR, message, file, SourceSpan(line, column, line, column + 1), help)
 
 
 _LINK_HELP = "put the file itself into the project; links are not followed"

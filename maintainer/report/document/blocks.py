@@ -77,7 +77,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableBlock:
     """Rows under a heading, none for columns that speak for themselves. ``right`` are the places of figures.
 
     ``width`` is how wide a terminal's line may be: a last cell that does not fit then stands below its row.
@@ -107,9 +107,9 @@ class Tiles:
     tiles: Sequence[Tile]
 
     @property
-    def table(self) -> Table:
+    def table(self) -> TableBlock:
         """The same as rows."""
-        return Table((), [Row((Span(figure, role), what)) for figure, what, role in self.tiles])
+        return TableBlock((), [Row((Span(figure, role), what)) for figure, what, role in self.tiles])
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ class Fold:
     repeats: bool = False
 
 
-Block = Heading | Line | Bullets | Table | Tiles | Subjects | Findings | CodeBlock | Fold
+Block = Heading | Line | Bullets | TableBlock | Tiles | Subjects | Findings | CodeBlock | Fold
 """Closed: each writer ends in ``assert_never``."""
 
 Document = Sequence[Block]
@@ -221,20 +221,20 @@ def named_literals(names: Sequence[str], at_most: int) -> tuple[str | Span, ...]
     return (*shown, f" and {rest:,} more") if rest > 0 else tuple(shown)
 
 
-def subject_table(subjects: Iterable[Subject], *, is_aside: bool = False) -> Table:
+def subject_table(subjects: Iterable[Subject], *, is_aside: bool = False) -> TableBlock:
     """Return what is said of tables as rows, one for each statement that a reader in a hurry reads, or passes over."""
     heading = ("", "table", "step", "what", "why")
-    return Table(heading, [row for subject in subjects for row in _rows(subject, is_aside)])
+    return TableBlock(heading, [row for subject in subjects for row in _rows(subject, is_aside)])
 
 
-def finding_table(findings: Iterable[Finding]) -> Table:
+def finding_table(findings: Iterable[Finding]) -> TableBlock:
     """Return findings as rows."""
     rows = [
         Row((each.severity.value, each.table and literal(each.table), each.step,
              "; ".join((f"{each.code} {each.what}", *each.notes))))
         for each in findings
     ]  # fmt: skip
-    return Table(("", "table", "step", "what"), rows)
+    return TableBlock(("", "table", "step", "what"), rows)
 
 
 def _rows(subject: Subject, is_aside: bool) -> Iterator[Row]:

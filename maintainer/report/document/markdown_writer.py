@@ -27,7 +27,7 @@ from maintainer.report.document.blocks import (
     Row,
     Subject,
     Subjects,
-    Table,
+    TableBlock,
     Text,
     Tiles,
     finding_table,
@@ -76,7 +76,7 @@ class _Writer:
             case Bullets(items, nouns):
                 shown = self._fitting([(f"* {inline(item)}",) for item in items])
                 return [*(line for (line,) in shown), *_left_out(len(items) - len(shown), nouns, with_gap=bool(shown))]
-            case Table():
+            case TableBlock():
                 return self._table(block)
             case Tiles():
                 return self._table(block.table)
@@ -97,7 +97,7 @@ class _Writer:
         shown, self._room = fitting(rows, self._room)
         return shown
 
-    def _table(self, block: Table) -> list[str]:
+    def _table(self, block: TableBlock) -> list[str]:
         rows = [tuple(map(_cell, row.cells)) for row in block.rows]
         shown = self._fitting(rows)
         lines = table(block.heading, shown, block.right) if shown else []
@@ -113,7 +113,7 @@ class _Writer:
             if not any(span.text for row in rows for span in spans(row.cells[3])):  # no file is left alone
                 del columns[3]
             shown = [Row(tuple(row.cells[place] for place in columns)) for row in rows]
-            inner = self.lines(Table(tuple(columns.values()), shown))
+            inner = self.lines(TableBlock(tuple(columns.values()), shown))
             lines += ["", *folded(f"Left alone in {number}", inner)]
         return lines
 

@@ -21,7 +21,7 @@ from maintainer.report.document.blocks import (
     Line,
     Statement,
     Subjects,
-    Table,
+    TableBlock,
     Text,
     Tiles,
     spans,
@@ -58,7 +58,7 @@ def _lines(block: Block, style: Style) -> Iterator[str]:
             yield painted(text, style)
         case Bullets(items):
             yield from (f"  - {painted(item, style)}" for item in items)
-        case Table():
+        case TableBlock():
             yield from (" " * block.indent + line for line in _table(block, style))
         case Tiles():
             yield from _table(block.table, style)
@@ -89,7 +89,7 @@ def plain(text: Text) -> str:
     return painted(text, PLAIN)
 
 
-def _table(table: Table, style: Style) -> Iterator[str]:
+def _table(table: TableBlock, style: Style) -> Iterator[str]:
     rows = [[painted(cell, style) for cell in row.cells] for row in table.rows]
     roles = [row.role for row in table.rows]
     if table.heading:
@@ -102,7 +102,7 @@ def _table(table: Table, style: Style) -> Iterator[str]:
 
 
 def _with_last_below(
-    rows: Sequence[Sequence[str]], roles: Sequence[Role | None], table: Table, style: Style
+    rows: Sequence[Sequence[str]], roles: Sequence[Role | None], table: TableBlock, style: Style
 ) -> Iterator[str]:
     """Yield rows of at most ``table.width``: a name, figures, and the last cell beside them or below."""
     most = table.width or WIDTH

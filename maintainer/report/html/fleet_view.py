@@ -9,7 +9,7 @@ from datetime import tzinfo
 from maintainer.journal.ledger.ledger_rows import proof_of
 from maintainer.model.plan.plan import Plan, is_place
 from maintainer.model.run.outcome import RunOutcome, TableOutcome
-from maintainer.report.document.blocks import Block, Fold, Heading, Line, Row, Span, Table, Tile, Tiles, literal
+from maintainer.report.document.blocks import Block, Fold, Heading, Line, Row, Span, TableBlock, Tile, Tiles, literal
 from maintainer.report.document.folding import FOLD, first_names
 from maintainer.report.html.charts import Column, bar_chart
 from maintainer.report.html.page import Page
@@ -155,7 +155,7 @@ _ABOUT_TABLES = (
     "The worst first, then those with most bytes rewritten. Files and size are the newest that a run saw or left. "
     "Grown: bytes that other writers added since the first run on this page, less those that they removed."
 )
-_TABLE = Table(
+_TABLE = TableBlock(
     ("table", "last run", "files", "over time", "size", "grown", "rewritten", "last proof", "last change"),
     (),
     frozenset({2, 4, 5, 6}),
@@ -215,7 +215,7 @@ def _runs(runs: Sequence[tuple[Plan, RunOutcome]], tz: tzinfo, links: Mapping[st
         yield Line(Span(said, drawing=chart))
     newest = f"The newest {MAX_RUNS_LISTED} runs" if len(rows) > MAX_RUNS_LISTED else "Runs"
     heading = ("when", "run", "took", "changed", "failed", "rewritten", "policies at")
-    table = Table(heading, rows[::-1][:MAX_RUNS_LISTED], frozenset({2, 3, 4, 5}), caption="Runs, the newest first")
+    table = TableBlock(heading, rows[::-1][:MAX_RUNS_LISTED], frozenset({2, 3, 4, 5}), caption="Runs, the newest first")
     yield Fold(f"{newest}, with the commit of the policies", (table,))
 
 

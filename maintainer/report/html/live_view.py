@@ -8,7 +8,7 @@ from maintainer.journal.memory.recorded_outcome import RunFold, StepRecord
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.steps import BatchedStep, Step, VacuumStep
 from maintainer.model.run.outcome import TableStatus
-from maintainer.report.document.blocks import Heading, Line, Row, Span, Table, Tiles
+from maintainer.report.document.blocks import Heading, Line, Row, Span, TableBlock, Tiles
 from maintainer.report.html.page import Page
 from maintainer.report.html.page_parts import page_head
 from maintainer.report.html.step_view import mood_of
@@ -38,7 +38,7 @@ def live_view(project: str, run_id: str, plan: Plan, fold: RunFold, tz: tzinfo, 
     done = sum(_planned_bytes(table) for table in over if fold.ended[table.ref].status is TableStatus.DONE)
     started_ms = fold.started_at_ms or plan.created_at_ms
     since = f"A run goes on since {moment(started_ms, tz):%A %-d %B %Y, %H:%M %Z}".rstrip()
-    table = Table(("table", "now", "what", "since"), rows, caption="What each table is doing now")
+    table = TableBlock(("table", "now", "what", "since"), rows, caption="What each table is doing now")
     looked = "is when this was looked at; the page looks again every few seconds"
     return Page(
         f"{len(over)} of {len(busy)} done, {project}",

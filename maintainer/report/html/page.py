@@ -19,7 +19,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from maintainer.model.product_version import __version__
-from maintainer.report.document.blocks import Document, Heading, Line, Subjects, Table, Text, spans, subject_table
+from maintainer.report.document.blocks import Document, Heading, Line, Subjects, TableBlock, Text, spans, subject_table
 from maintainer.report.style import Role
 from maintainer.report.text_layout import printable
 
@@ -92,7 +92,7 @@ def templates() -> jinja2.Environment:
     return environment
 
 
-def _subject_table(block: Subjects) -> Table:
+def _subject_table(block: Subjects) -> TableBlock:
     """Return what is said of tables as rows, each with its table first; of one table without its name."""
     table = subject_table(block.subjects)
     symbol, name, step, *others = table.heading
@@ -156,7 +156,7 @@ MAX_ROWS_SHOWN = 50
 """Rows of a table that a notebook shows; the rest is counted."""
 
 
-def notebook_html(title: str, lines: Sequence[str] = (), table: Table | None = None) -> str:
+def notebook_html(title: str, lines: Sequence[str] = (), table: TableBlock | None = None) -> str:
     """Return a fragment of HTML: the title in bold, a line each, at most ``MAX_ROWS_SHOWN`` rows."""
     template = templates().get_template("notebook.html")
     return template.render(title=title, lines=lines, table=table, most_rows=MAX_ROWS_SHOWN)

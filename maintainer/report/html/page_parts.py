@@ -27,7 +27,7 @@ from maintainer.report.document.blocks import (
     Line,
     Row,
     Span,
-    Table,
+    TableBlock,
     Text,
     Tile,
 )
@@ -62,7 +62,7 @@ def money(amounts: Iterable[tuple[Text, ...]]) -> Iterator[Block]:
     """Say what was gained and spent in money; nothing without prices."""
     if rows := list(map(Row, amounts)):
         yield Heading("In money", anchor="money")
-        yield Table((), rows)
+        yield TableBlock((), rows)
         yield Line(Span("By the prices in maintainer.yml.", Role.DIM))
 
 
@@ -84,7 +84,7 @@ def predicted_and_done(runs: Sequence[tuple[Plan, RunOutcome]]) -> Iterator[Bloc
         yield Fold("Plan and outcome", (about, table))
 
 
-def predictions(runs: Sequence[tuple[Plan, RunOutcome]]) -> Table:
+def predictions(runs: Sequence[tuple[Plan, RunOutcome]]) -> TableBlock:
     """Add up plan and outcome by kind of step; only steps that succeeded say something about the prediction."""
     pairs: dict[str, list[tuple[Step, StepOutcome]]] = {}
     for plan, outcome in runs:
@@ -96,7 +96,7 @@ def predictions(runs: Sequence[tuple[Plan, RunOutcome]]) -> Table:
                     pairs.setdefault(step.kind, []).append((planned, step))
     heading = ("step", "how many", "files removed", "files added", "bytes removed")
     rows = [_row(kind, steps) for kind, steps in sorted(pairs.items())]
-    return Table(heading, rows, frozenset({1, 2, 3, 4}), caption="What was planned and done, by kind of step")
+    return TableBlock(heading, rows, frozenset({1, 2, 3, 4}), caption="What was planned and done, by kind of step")
 
 
 def _row(kind: str, steps: Sequence[tuple[Step, StepOutcome]]) -> Row:
@@ -113,7 +113,7 @@ def _row(kind: str, steps: Sequence[tuple[Step, StepOutcome]]) -> Row:
 
 
 def folded_tables(
-    table: Table, groups: Sequence[Sequence[_View]], row: Callable[[Sequence[_View]], Row]
+    table: TableBlock, groups: Sequence[Sequence[_View]], row: Callable[[Sequence[_View]], Row]
 ) -> Iterator[Block]:
     """Show a row for each group of tables of which the same is said, and each table below where that is more."""
     each = [view for group in groups for view in group]

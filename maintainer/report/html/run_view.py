@@ -27,7 +27,7 @@ from maintainer.report.document.blocks import (
     Line,
     Row,
     Span,
-    Table,
+    TableBlock,
     Text,
     Tile,
     Tiles,
@@ -169,12 +169,12 @@ def run_view(
             *_details(whole, frozenset(view.anchor for group in groups for view in group[1:])),
             *predicted_and_done([(plan, outcome)]),
             Heading("About this run", anchor="about"),
-            Table((), [Row((Span(label, Role.DIM), literal(text))) for label, text in facts]),
+            TableBlock((), [Row((Span(label, Role.DIM), literal(text))) for label, text in facts]),
         ),
     )
 
 
-_TABLE = Table(
+_TABLE = TableBlock(
     ("table", "ended", "files before", "after", "rewritten", "proof", "what"),
     (),
     frozenset({2, 3, 4}),

@@ -22,7 +22,7 @@ from maintainer.report.document.blocks import (
     Line,
     Row,
     Span,
-    Table,
+    TableBlock,
     Text,
     literal,
     named_literals,
@@ -51,7 +51,7 @@ MAX_ERROR_CHARACTERS = 500
 _WITHOUT_TIMES = PlanTextOptions(tz=None)
 
 
-def render_plan_markdown(plan: Plan, compared: Comparison | None = None) -> str:
+def render_plan_markdown(plan: Plan, compared: PlanComparison | None = None) -> str:
     """Return the plan as GitHub Markdown of at most ``MAX_CHARACTERS``, ending in a newline.
 
     What does not fit is counted, never dropped silently.
@@ -108,7 +108,7 @@ STAYS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class PlanComparison:
     """What the plan is compared with: policies at ``ref``, and what they alone would have done to the same tables.
 
     ``shared`` is what differs in maintainer.yml, rules and profiles.
@@ -120,7 +120,7 @@ class Comparison:
     shared: tuple[SharedChange, ...] = ()
 
 
-def comparison_blocks(plan: Plan, compared: Comparison) -> list[Block]:
+def comparison_blocks(plan: Plan, compared: PlanComparison) -> list[Block]:
     """Return what keeps less, what it costs more or less, changed values, new and deleted policies.
 
     What differs in files that many tables share comes before what that changes of each table.
@@ -156,7 +156,7 @@ def comparison_blocks(plan: Plan, compared: Comparison) -> list[Block]:
 
 
 def _table(heading: tuple[str, ...], rows: Sequence[tuple[Text, ...]], nouns: tuple[str, str]) -> list[Block]:
-    return [Table(heading, list(map(Row, rows)), nouns=nouns)] if rows else []
+    return [TableBlock(heading, list(map(Row, rows)), nouns=nouns)] if rows else []
 
 
 def _reach(change: SharedChange) -> str:

@@ -28,7 +28,7 @@ from maintainer.report.document.blocks import (
     Statement,
     Subject,
     Subjects,
-    Table,
+    TableBlock,
     spans,
     subject_table,
 )
@@ -139,7 +139,7 @@ def _top(groups: Sequence[list[TablePlan]]) -> tuple[list[list[TablePlan]], list
     return [*wrong, *others[:MAX_GROUPS]], others[MAX_GROUPS:]
 
 
-def plan_table(plan: Plan) -> Table:
+def plan_table(plan: Plan) -> TableBlock:
     """Return what is said of the tables of a plan as rows, for a notebook."""
     return subject_table(subjects_of(filter(is_named, plan.tables), PlanTextOptions(tz=None)).subjects)
 

@@ -37,7 +37,18 @@ from maintainer.planning.selection.lane_choice import lanes_of
 from maintainer.planning.vacuum.deletion_limits import FLOOR_SECONDS
 from maintainer.policy.property_names import canonical_name
 from maintainer.policy.resolve.resolved import BUILT_IN, NOT_SET, ResolvedPolicy, ZOrderMode, policy_values
-from maintainer.report.document.blocks import Block, Heading, Line, Row, Span, Statement, Subject, Subjects, Table, Text
+from maintainer.report.document.blocks import (
+    Block,
+    Heading,
+    Line,
+    Row,
+    Span,
+    Statement,
+    Subject,
+    Subjects,
+    TableBlock,
+    Text,
+)
 from maintainer.report.document.terminal_writer import terminal_text
 from maintainer.report.plan.counterfactuals import what_would_change
 from maintainer.report.plan.plan_text import PlanTextOptions, note_statements, problem_statement, rhythm_lines
@@ -299,7 +310,7 @@ def _section(title: str, statements: Sequence[Statement]) -> list[Block]:
 
 def _columns(title: str, rows: Sequence[tuple[Text, ...]], gap: int = 2) -> list[Block]:
     """Return a section of aligned columns; none without rows."""
-    return [Heading(title), Table((), list(map(Row, rows)), gap=gap, indent=_INDENT)] if rows else []
+    return [Heading(title), TableBlock((), list(map(Row, rows)), gap=gap, indent=_INDENT)] if rows else []
 
 
 _SOURCE = {

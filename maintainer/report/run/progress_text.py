@@ -104,7 +104,7 @@ class WholeRun:
 
 
 @dataclass(slots=True)
-class _Running:
+class _RunningStep:
     event: StepStarted
     last_beat_ms: int
     num_batches_done: int = 0
@@ -165,7 +165,7 @@ class ProgressText:
         self._table_width = padded_width(printable(name) for name in planned.tables)
         self._num_steps = 0
         self._whole = WholeRun()
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, _RunningStep] = {}
         self._lock = threading.RLock()
         self._live = LiveLines(stream, color=style.color, lines=self._live_lines) if live else None
 
@@ -200,7 +200,7 @@ class ProgressText:
             case TableStarted():
                 return []
             case StepStarted():
-                self._running[event.step_id] = _Running(event, event.at_ms)
+                self._running[event.step_id] = _RunningStep(event, event.at_ms)
                 batches = count_of(event.num_batches, "commit") if event.num_batches > 1 else ""
                 head = self._head(event.at_ms, event.number, event.table, event.kind)
                 return [] if self._live else [self._line(head, "START", None, "", batches)]

@@ -53,6 +53,14 @@ def test_words_that_no_name_has_any_more_do_not_come_back() -> None:
     assert {name for name in names if not gone.isdisjoint(name.lower().split("_"))} == set()
 
 
+def test_one_name_is_one_class() -> None:
+    """A plan and a project are to users of the Python API what they are within; nothing else has the name of another."""
+    classes = Counter(
+        node.name for _, tree in modules("maintainer") for node in tree.body if isinstance(node, ast.ClassDef)
+    )
+    assert {name for name, number in classes.items() if number > 1} == {"Plan", "Project"}
+
+
 def test_a_name_of_the_list_is_seen() -> None:
     source = "class Fate:\n    own: int\n\n    def _look(self, turn): left = 1"
     assert context_names(ast.parse(source)) == {"fate": 1, "own": 1, "look": 1, "turn": 1}

@@ -10,7 +10,7 @@ from maintainer.model.plan.steps import Batch
 from maintainer.model.run.receipts import CommitReceipt, VacuumReceipt, Verdict
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.verification.commit_checks_after import audit
-from maintainer.verification.verification_result import Document, Verification
+from maintainer.verification.verification_result import ValidationDocument, Verification
 
 
 class PlainVerifier:
@@ -52,7 +52,7 @@ class PlainVerifier:
 
     def _counts(self, versions: Any, facts: TableFacts, version: int) -> Verification:
         before, after = (versions.row_count(facts, number, scan=True) for number in (version - 1, version))
-        document = Document(f"{facts.ref}@v{version}", {"before": before, "after": after})
+        document = ValidationDocument(f"{facts.ref}@v{version}", {"before": before, "after": after})
         return self._found(
             before == after,
             Verification(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.policy.diagnostics import Severity, Span
+from maintainer.policy.diagnostics import Severity, SourceSpan
 from maintainer.report.findings import (
     Case,
     Finding,
@@ -22,8 +22,8 @@ from maintainer.report.findings import (
 
 
 def test_annotation_properties_are_escaped_and_columns_need_one_line() -> None:
-    finding = Finding(Severity.ERROR, "a:b,c%\n!", "x:y,z%\r\n", file="f,1.yml", span=Span(3, 2, 3, 9))
-    of_two_lines = dataclasses.replace(finding, span=Span(3, 2, 4, 9))
+    finding = Finding(Severity.ERROR, "a:b,c%\n!", "x:y,z%\r\n", file="f,1.yml", span=SourceSpan(3, 2, 3, 9))
+    of_two_lines = dataclasses.replace(finding, span=SourceSpan(3, 2, 4, 9))
     title = "::error title=maintainer a%3Ab%2Cc%25%0A!"
     assert render_annotations([finding, of_two_lines]) == (
         f"{title},file=f%2C1.yml,line=3,col=2,endLine=3,endColumn=9::x:y,z%25%0D%0A\n"

@@ -21,7 +21,7 @@ from maintainer.app.running.run_listener import RunResult
 from maintainer.errors import ExitCode, ProjectError, Refused
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.table.table_facts import TableRef
-from maintainer.report.document.blocks import Row, Table
+from maintainer.report.document.blocks import Row, TableBlock
 from maintainer.report.html.page import MAX_ROWS_SHOWN, notebook_html
 from tests.support.policies.projects import write_project
 from tests.support.runs.sample_plans import full_plan
@@ -244,7 +244,7 @@ def test_rows_are_a_sequence_of_at_most_so_many_shown() -> None:
 
 def test_a_fragment_without_a_table() -> None:
     assert "table" not in notebook_html("nothing")
-    assert "and" not in notebook_html("few", (), Table(("a",), [Row(("1",))]))
+    assert "and" not in notebook_html("few", (), TableBlock(("a",), [Row(("1",))]))
 
 
 def test_what_is_no_duration_is_a_value_error(project: Project) -> None:

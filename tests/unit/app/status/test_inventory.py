@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.app.status.inventory import Care, Entry, LocatedTable, inventory, located_at, stub, write_stubs
+from maintainer.app.status.inventory import Care, InventoryEntry, LocatedTable, inventory, located_at, stub, write_stubs
 from maintainer.delta.snapshot.find_tables import tables_below
 from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.model.table.table_facts import TableRef
@@ -29,7 +29,7 @@ def project(tmp_path: Path) -> LoadedProject:
     )
 
 
-def cares(entries: tuple[Entry, ...]) -> dict[str, tuple[str, str | None]]:
+def cares(entries: tuple[InventoryEntry, ...]) -> dict[str, tuple[str, str | None]]:
     return {entry.table.identifier: (entry.care.value, entry.policy_file) for entry in entries}
 
 
@@ -103,8 +103,8 @@ def test_folders_with_a_log_are_tables_and_nothing_below_them_is_looked_at(tmp_p
 
 
 def test_stubs_are_policies_and_never_replace_a_file(tmp_path: Path) -> None:
-    def entry(name: str, care: Care = Care.UNMANAGED) -> Entry:
-        return Entry(TableRef(name), care, "file:/x", None)
+    def entry(name: str, care: Care = Care.UNMANAGED) -> InventoryEntry:
+        return InventoryEntry(TableRef(name), care, "file:/x", None)
 
     entries = [
         entry("sales.new"), entry("lake/it's: odd"), entry("lake/it's/ odd"), entry("b.r", Care.RULED),

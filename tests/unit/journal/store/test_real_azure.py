@@ -12,7 +12,7 @@ from maintainer.engine.store import store_clients
 from maintainer.engine.store.cloud_settings import store_settings
 from maintainer.engine.store.object_storage import ObjectStorage
 from maintainer.engine.store.store_failures import StoreFailure
-from maintainer.journal.folder.documents import Document, documents_in
+from maintainer.journal.folder.documents import StoredDocument, documents_in
 from maintainer.journal.memory.table_records import remembered
 from tests.support.runs.machines import Machine
 from tests.support.stores.store_servers import AZURE_ACCOUNT, AZURE_KEY, azurite
@@ -51,7 +51,7 @@ def test_a_document_is_replaced_only_as_it_was_read() -> None:
     assert before is not None
     assert documents.replace("a.json", b"2", before)
     assert not documents.replace("a.json", b"3", before)
-    assert not documents.replace("gone.json", b"3", Document(b"", before.tag))
+    assert not documents.replace("gone.json", b"3", StoredDocument(b"", before.tag))
     assert documents.names() == ["a.json"]
     documents.storage.remove("leases/a.json")
     documents.storage.remove("leases/a.json")

@@ -14,7 +14,7 @@ import pytest
 
 from maintainer.engine.store.cloud_settings import store_settings
 from maintainer.engine.store.object_storage import ObjectStorage
-from maintainer.journal.folder.documents import Document, documents_in
+from maintainer.journal.folder.documents import StoredDocument, documents_in
 from maintainer.journal.memory.table_records import remembered
 from tests.support.runs.machines import Machine, now_ms
 from tests.support.stores.store_servers import GOOGLE_KEY, fake_gcs
@@ -51,7 +51,7 @@ def test_a_document_is_replaced_only_as_it_was_read(storage: ObjectStorage) -> N
     assert before is not None
     assert documents.replace("a.json", b"2", before)
     assert not documents.replace("a.json", b"3", before)
-    assert not documents.replace("gone.json", b"3", Document(b"", before.tag))
+    assert not documents.replace("gone.json", b"3", StoredDocument(b"", before.tag))
     assert documents.names() == ["a.json"]
     documents.storage.remove("leases/a.json")
     documents.storage.remove("leases/a.json")

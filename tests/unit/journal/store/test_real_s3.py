@@ -17,7 +17,7 @@ from maintainer.engine.store.object_storage import ObjectStorage
 from maintainer.engine.store.store_clients import ObjectBody
 from maintainer.engine.store.store_failures import StoreFailure
 from maintainer.errors import EnvironmentUnfit
-from maintainer.journal.folder.documents import Document, documents_in
+from maintainer.journal.folder.documents import StoredDocument, documents_in
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered
 from tests.support.runs.machines import Machine, intend, now_ms
@@ -59,7 +59,7 @@ def test_a_document_is_replaced_only_as_it_was_read(server: S3Server) -> None:
     assert before is not None
     assert documents.replace("a.json", b"2", before)
     assert not documents.replace("a.json", b"3", before)
-    assert not documents.replace("gone.json", b"3", Document(b"", before.tag))
+    assert not documents.replace("gone.json", b"3", StoredDocument(b"", before.tag))
     assert (documents.names(), documents.place("a.json")[-14:]) == (["a.json"], "/leases/a.json")
     documents.remove("a.json")
     documents.remove("a.json")

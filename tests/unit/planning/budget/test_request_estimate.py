@@ -15,7 +15,7 @@ from maintainer.model.plan.zorder_turn import Strategy, ZOrderTurn
 from maintainer.model.table.store_requests import RunRequests, StoreRequests
 from maintainer.model.table.table_facts import RemovedFile, TableRef
 from maintainer.planning.budget import request_estimate
-from maintainer.planning.budget.request_estimate import Term, requests_of, run_requests, step_terms
+from maintainer.planning.budget.request_estimate import RequestTerm, requests_of, run_requests, step_terms
 from maintainer.planning.curve.revision import MAX_SAMPLED_FILES, PROPERTY_PREFIX
 from maintainer.policy.project.project_sections import Prices
 from maintainer.report.plan.plan_markdown import render_plan_markdown
@@ -42,34 +42,38 @@ def table_of(*steps: Step, name: str = "t", version: int = 4, **seen: Any) -> Ta
     return TablePlan(TableRef(name), "policies/t.yml", "sha256:0", observed, steps)
 
 
-def terms_of(step: Step, **seen: Any) -> dict[Term, int]:
+def terms_of(step: Step, **seen: Any) -> dict[RequestTerm, int]:
     (terms,) = step_terms(table_of(step, **seen))
     return dict(+terms)
 
 
 def test_a_bin_asks_for_each_file_that_its_lane_reads_and_writes() -> None:
     files = MIB, MIB, MIB
-    assert terms_of(compact(*files)) == {Term.REWRITE: 1, Term.READ: 3, Term.WRITTEN: 1}
-    assert terms_of(compact(*files, lane=SPARK)) == {Term.REWRITE: 1, Term.READ_BY_SPARK: 3, Term.WRITTEN_BY_SPARK: 1}
+    assert terms_of(compact(*files)) == {RequestTerm.REWRITE: 1, RequestTerm.READ: 3, RequestTerm.WRITTEN: 1}
+    assert terms_of(compact(*files, lane=SPARK)) == {
+        RequestTerm.REWRITE: 1,
+        RequestTerm.READ_BY_SPARK: 3,
+        RequestTerm.WRITTEN_BY_SPARK: 1,
+    }
     ordered = ZOrderStep((Batch((Bin(make_files(*files), SPARK),)),), ("id",), 1 << 40, 2, ())
-    assert terms_of(ordered) == {Term.REWRITE: 1, Term.READ_IN_ORDER: 3, Term.WRITTEN_BY_SPARK: 1}
+    assert terms_of(ordered) == {RequestTerm.REWRITE: 1, RequestTerm.READ_IN_ORDER: 3, RequestTerm.WRITTEN_BY_SPARK: 1}
     by_turns = replace(ordered, planned_turn=ZOrderTurn(Strategy.UNINDEXED, "2:75b2", 1, (1,)))
-    assert terms_of(by_turns) == {Term.REWRITE: 1, Term.READ_BY_SPARK: 3, Term.WRITTEN_BY_SPARK: 1}
+    assert terms_of(by_turns) == {RequestTerm.REWRITE: 1, RequestTerm.READ_BY_SPARK: 3, RequestTerm.WRITTEN_BY_SPARK: 1}
 
 
 @pytest.mark.parametrize(("num_files", "num_sampled"), [(3, 3), (5000, MAX_SAMPLED_FILES)])
 def test_files_are_sampled_where_the_plan_sets_boundaries(num_files: int, num_sampled: int) -> None:
     boundaries = SetPropertiesStep((), ((f"{PROPERTY_PREFIX}2", "x"),), ())
     terms = terms_of(boundaries, num_files=num_files, first_commit_read=3)
-    assert terms == {Term.PROPERTIES: 1, Term.COMMIT_AGAIN: 4, Term.SAMPLED: num_sampled}
+    assert terms == {RequestTerm.PROPERTIES: 1, RequestTerm.COMMIT_AGAIN: 4, RequestTerm.SAMPLED: num_sampled}
 
 
 @pytest.mark.parametrize(("lane", "most_mib", "num_parts"), [(LOCAL, 512, 33), (SPARK, 64, 2)])
 def test_a_file_that_is_too_large_for_one_request_is_sent_in_parts(
     lane: LaneChoice, most_mib: int, num_parts: int
 ) -> None:
-    assert Term.PART not in terms_of(compact(most_mib * MIB, lane=lane))
-    assert terms_of(compact(most_mib * MIB, 1, lane=lane))[Term.PART] == num_parts + 1
+    assert RequestTerm.PART not in terms_of(compact(most_mib * MIB, lane=lane))
+    assert terms_of(compact(most_mib * MIB, 1, lane=lane))[RequestTerm.PART] == num_parts + 1
 
 
 @pytest.mark.parametrize(
@@ -82,8 +86,8 @@ def test_a_checkpoint_counts_where_a_commit_of_the_step_makes_it_due(
     terms = terms_of(
         compact(1, 1, num_batches=3), version=version, first_commit_read=first, checkpoint_interval=interval
     )
-    assert (terms[Term.REWRITE], terms.get(Term.CHECKPOINT, 0)) == (3, num_due)
-    assert Term.COMMIT_AGAIN not in terms, "Kernel writes it, from what was read"
+    assert (terms[RequestTerm.REWRITE], terms.get(RequestTerm.CHECKPOINT, 0)) == (3, num_due)
+    assert RequestTerm.COMMIT_AGAIN not in terms, "Kernel writes it, from what was read"
 
 
 @pytest.mark.parametrize(("version", "due"), [(6, (0, 1)), (9, (1, 0))])
@@ -91,15 +95,22 @@ def test_what_steps_before_it_commit_counts_as_well(version: int, due: tuple[int
     table = table_of(PROPERTIES, compact(1, 1, num_batches=3), version=version, first_commit_read=6)
     properties, compaction = step_terms(table)
     num_read = version - 5
-    assert properties[Term.COMMIT_AGAIN] == num_read + due[0] * (num_read + 1), "Delta's command reads the log anew"
-    assert Term.COMMIT_AGAIN not in compaction
-    assert (properties[Term.CHECKPOINT], compaction[Term.CHECKPOINT]) == due
+    assert properties[RequestTerm.COMMIT_AGAIN] == num_read + due[0] * (num_read + 1), (
+        "Delta's command reads the log anew"
+    )
+    assert RequestTerm.COMMIT_AGAIN not in compaction
+    assert (properties[RequestTerm.CHECKPOINT], compaction[RequestTerm.CHECKPOINT]) == due
 
 
 def test_a_vacuum_asks_for_the_log_the_objects_and_what_it_deletes() -> None:
-    seen = {Term.VACUUM: 1, Term.COMMIT_KEPT: 10, Term.LISTED: 3 * 3 + 2 * 1, Term.DELETED: 2}
+    seen = {
+        RequestTerm.VACUUM: 1,
+        RequestTerm.COMMIT_KEPT: 10,
+        RequestTerm.LISTED: 3 * 3 + 2 * 1,
+        RequestTerm.DELETED: 2,
+    }
     assert terms_of(vacuum(1500), version=20, oldest_commit=11, num_files=501) == seen
-    one_page_less = {Term.VACUUM: 1, Term.LISTED: 3 * 2 + 2 * 1, Term.DELETED: 2}
+    one_page_less = {RequestTerm.VACUUM: 1, RequestTerm.LISTED: 3 * 2 + 2 * 1, RequestTerm.DELETED: 2}
     assert terms_of(vacuum(1500), version=20, num_files=500) == one_page_less
 
 
@@ -110,21 +121,30 @@ def test_a_vacuum_of_more_files_than_are_kept_in_memory_looks_into_each_folder(
     """All are listed at once before, in vain: a page for each of several folders, and no more than are kept."""
     few = terms_of(vacuum(2600))
     monkeypatch.setattr(request_estimate, "MOST_LISTED", 2500)
-    more = {Term.LISTED: few[Term.LISTED] + 3 * pages_in_vain, Term.FOLDER: folders}
+    more = {RequestTerm.LISTED: few[RequestTerm.LISTED] + 3 * pages_in_vain, RequestTerm.FOLDER: folders}
     assert terms_of(vacuum(2600, folders)) == {**few, **more}
 
 
 def test_a_run_looks_at_every_table_and_keeps_its_record() -> None:
     healthy = table_of(name="a", first_commit_read=3)
-    looks = Counter({Term.LOOK: 1, Term.COMMIT_READ: 2})
+    looks = Counter({RequestTerm.LOOK: 1, RequestTerm.COMMIT_READ: 2})
     for ledger in (DISK, "s3://bucket/ledger"):
         assert run_requests(sample_plans.plan(healthy), ledger) == requests_of(looks)
     plan = sample_plans.plan(healthy, table_of(PROPERTIES, first_commit_read=4))
-    more = Counter([Term.LOOK, Term.COMMIT_READ, Term.STEPS, Term.PROPERTIES, Term.COMMIT_AGAIN, Term.RUN])
+    more = Counter(
+        [
+            RequestTerm.LOOK,
+            RequestTerm.COMMIT_READ,
+            RequestTerm.STEPS,
+            RequestTerm.PROPERTIES,
+            RequestTerm.COMMIT_AGAIN,
+            RequestTerm.RUN,
+        ]
+    )
     assert run_requests(plan, DISK) == requests_of(looks + more)
-    on_store = more + Counter([Term.STATE, Term.STATE_STEP])
+    on_store = more + Counter([RequestTerm.STATE, RequestTerm.STATE_STEP])
     assert run_requests(plan, "s3://bucket/ledger") == requests_of(looks + on_store)
-    state_alone = Counter([Term.RUN, Term.STATE, Term.STATE_STEP])
+    state_alone = Counter([RequestTerm.RUN, RequestTerm.STATE, RequestTerm.STATE_STEP])
     local = sample_plans.plan(table_of(PROPERTIES, location="file:/lake/t"))
     assert run_requests(local, "gs://bucket/ledger") == requests_of(state_alone)
 

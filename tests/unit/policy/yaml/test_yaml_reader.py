@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from maintainer.policy.diagnostics import Span
+from maintainer.policy.diagnostics import SourceSpan
 from maintainer.policy.yaml.yaml_document import Refusal, plain_scalar
 from maintainer.policy.yaml.yaml_reader import PARSER, PURE_PARSER, read_text
 
@@ -87,7 +87,7 @@ def test_places_of_keys_and_values(parser: type) -> None:
     assert document is not None
     lines = SOURCE.split("\n")
 
-    def shown(span: Span) -> str:
+    def shown(span: SourceSpan) -> str:
         end = span.end_column - 1 if span.end_line == span.line else None
         return lines[span.line - 1][span.column - 1 : end]
 
@@ -120,8 +120,8 @@ def test_what_was_refused_is_left_out_and_remembered() -> None:
     assert document.data == {"a": 1, "c": [1, 3], "e": {"f": 1}}
     assert document.unreadable == {("b",), ("c", 1), ("d",)}
     assert [finding.code for finding in findings] == ["Y109", "Y110", "Y117", "Y108", "Y114"]
-    assert document.span_of(("c", 1)) == Span(3, 14, 3, 15)
-    assert document.span_of(("e", "f")) == Span(8, 8, 8, 9)
+    assert document.span_of(("c", 1)) == SourceSpan(3, 14, 3, 15)
+    assert document.span_of(("e", "f")) == SourceSpan(8, 8, 8, 9)
 
 
 def test_a_byte_order_mark_and_crlf_change_nothing() -> None:

@@ -9,7 +9,7 @@ from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import StepFinished, StepStarted, TableFinished
 from maintainer.model.run.run_events import Deleting, RecordOpened, RunEvent
-from maintainer.report.document.blocks import Table, Tiles
+from maintainer.report.document.blocks import TableBlock, Tiles
 from maintainer.report.document.terminal_writer import plain
 from maintainer.report.html.live_view import live_view
 from maintainer.report.html.page import Page, Served, render_page
@@ -29,7 +29,7 @@ def seen(*events: RunEvent, now_ms: int = sample_plans.TEN_PM + 65_000) -> Page:
 
 
 def rows(page: Page) -> list[tuple[str, ...]]:
-    (table,) = (block for block in page.body if isinstance(block, Table))
+    (table,) = (block for block in page.body if isinstance(block, TableBlock))
     return [tuple(map(plain, row.cells)) for row in table.rows]
 
 

@@ -31,7 +31,7 @@ from maintainer.report.document.markdown_writer import markdown_text
 from maintainer.report.plan.plan_markdown import (
     MARKER,
     MAX_VALUE,
-    Comparison,
+    PlanComparison,
     comparison_blocks,
     render_failure_markdown,
     render_plan_markdown,
@@ -128,11 +128,11 @@ def test_longer_retention_and_no_vacuum_any_more_are_not_shorter() -> None:
     assert (longer.shorter_retention, off.shorter_retention) == (None, None)
 
 
-def hostile_comparison() -> Comparison:
+def hostile_comparison() -> PlanComparison:
     plan = sample_plans.full_plan()
     nothing = replace(plan, tables=tuple(replace(table, steps=()) for table in plan.tables))
     before = [make_policy(name="a|b", digest="1", vacuum=vacuum(14)), make_policy(name="gone", optimize=SIZES)]
-    return Comparison(
+    return PlanComparison(
         "main",
         policy_changes(
             before, [make_policy(name="a|b", digest="2", vacuum=vacuum(7)), make_policy(name="<x>", optimize=SIZES)]
@@ -141,7 +141,7 @@ def hostile_comparison() -> Comparison:
     )
 
 
-def compared_lines(plan: Plan, compared: Comparison, room: int) -> list[str]:
+def compared_lines(plan: Plan, compared: PlanComparison, room: int) -> list[str]:
     return markdown_text(comparison_blocks(plan, compared), room).splitlines()
 
 
@@ -183,7 +183,7 @@ def test_tables_that_change_alike_share_their_lines() -> None:
     before = [make_policy(name=name, digest="1", vacuum=vacuum(14), lines={"vacuum.retention": 4}) for name in names]
     now = [make_policy(name=name, digest="2", vacuum=vacuum(7), lines={"vacuum.retention": 4}) for name in names]
     now[-1] = make_policy(name="t7", digest="2", vacuum=vacuum(8), lines={"vacuum.retention": 4})
-    compared = Comparison("main", policy_changes(before, now), sample_plans.full_plan())
+    compared = PlanComparison("main", policy_changes(before, now), sample_plans.full_plan())
     lines = compared_lines(sample_plans.full_plan(), compared, 30_000)
     six = "`t1`, `t2`, `t3`, `t4`, `t5` and 1 more"
     assert f"* **{six} keep less: retention 14d -> 7d**" in lines
@@ -208,7 +208,7 @@ def test_what_does_not_fit_is_counted() -> None:
 
 
 def test_nothing_changes() -> None:
-    compared = Comparison("main", PolicyChanges((), (), ()), sample_plans.full_plan())
+    compared = PlanComparison("main", PolicyChanges((), (), ()), sample_plans.full_plan())
     assert compared_lines(sample_plans.full_plan(), compared, 1000) == ["No table's policy differs from `main`."]
     same = replace(hostile_comparison(), plan=sample_plans.full_plan())
     lines = compared_lines(sample_plans.full_plan(), same, 1000)
@@ -272,13 +272,13 @@ def test_what_differs_in_shared_files_comes_before_what_it_changes_of_each_table
     assert "2 more changes of shared files did not fit: see the saved plan." in compared_lines(
         sample_plans.full_plan(), compared, 0
     )
-    nobody = Comparison("main", PolicyChanges((), (), ()), sample_plans.full_plan(), shared)
+    nobody = PlanComparison("main", PolicyChanges((), (), ()), sample_plans.full_plan(), shared)
     lines = compared_lines(sample_plans.full_plan(), nobody, 1000)
     assert (lines[0], lines[4:]) == ("No table's policy differs from `main`.", lines[4:6])
 
 
 def test_a_vacuum_where_there_was_none_is_said_to_be_new() -> None:
-    compared = Comparison(
+    compared = PlanComparison(
         "main",
         policy_changes([make_policy(name="t", digest="1")], [make_policy(name="t", digest="2", vacuum=vacuum(7))]),
         sample_plans.full_plan(),
