@@ -54,7 +54,7 @@ def test_words_that_no_name_has_any_more_do_not_come_back() -> None:
 
 
 def test_one_name_is_one_class() -> None:
-    """A plan and a project are to users of the Python API what they are within; nothing else has the name of another."""
+    """A plan and a project are to users of the Python API what they are within; no other class shares its name."""
     classes = Counter(
         node.name for _, tree in modules("maintainer") for node in tree.body if isinstance(node, ast.ClassDef)
     )

@@ -32,7 +32,7 @@ from maintainer.delta.rewrite.commit.carried_deletes import CarriedDeletes
 from maintainer.delta.rewrite.executors import executor_tasks
 from maintainer.delta.rewrite.executors.executor_bins import Executors, SpreadBins
 from maintainer.delta.rewrite.executors.executor_tasks import MAX_ATTEMPTS
-from maintainer.delta.rewrite.local.local_lane import write_local
+from maintainer.delta.rewrite.local.parquet_writer import write_local
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.rewrite.rewrite_proof import prove_rewrite
 from maintainer.delta.storage.log_paths import path_uri

@@ -21,7 +21,7 @@ from maintainer.delta.proof.statistics_verdict import Strictness, judge
 from maintainer.delta.rewrite.bin_work import LaneUnfit
 from maintainer.delta.rewrite.copy_lane import MIN_ROW_GROUP_BYTES, read_footer, why_not_copied
 from maintainer.delta.rewrite.local.arrow_rows import SourceFile, file_schema, read_rows
-from maintainer.delta.rewrite.local.local_lane import LocalTarget, write_local
+from maintainer.delta.rewrite.local.parquet_writer import LocalTarget, write_local
 from tests.support.tables.zoo_rows import ARRAY, SCHEMA, field, table_of, zoo_rows
 
 COLUMNS = statistics_columns(SCHEMA, ())
