@@ -303,15 +303,17 @@ def _hung(running: _RunningTable, results: Results, seconds: float) -> TableOutc
         status, help = StepStatus.INTERRUPTED, RETRY_THE_REST
     message = f"did not end within {seconds:g} s of being cancelled ({control.reason or 'cancelled'})"
     problem = Problem("C714", message, plan.ref.identifier, help)
-    ended = {step.step_id for step in steps}
+    clock, ended = running.run.worker.context.clock, {step.step_id for step in steps}
+    now_ms = clock.now_ms()
     for step in plan.steps:
         step_id = plan.step_id(step)
         if step_id in ended:
             continue
         if work is not None and step_id == work.step_id:
-            commits = tuple(work.commits)
-            steps.append(StepOutcome(step_id, step.kind, status, 0, 0.0, commits, error=problem))
+            commits, took = tuple(work.commits), clock.monotonic() - work.started
+            began_ms = now_ms - round(1000 * took)
+            steps.append(StepOutcome(step_id, step.kind, status, began_ms, took, commits, error=problem))
         else:
-            steps.append(StepOutcome(step_id, step.kind, StepStatus.SKIPPED, 0, 0.0))
+            steps.append(StepOutcome(step_id, step.kind, StepStatus.SKIPPED, now_ms, 0.0))
     ended_as = table_status(plan, tuple(steps), status)
     return TableOutcome.of(plan, ended_as, steps, problem)

@@ -89,6 +89,11 @@ def test_a_stopped_step_that_does_not_come_back_is_unknown_only_after_its_intent
     outcome = run(plan_all(plan_of(table, compact(table), vacuum("old"))), **bounds)
     (ended,) = outcome.tables
     assert [step.status.value for step in ended.steps] == [status, "skipped"]
+    # It has a place in the history, and took the time that it was waited for.
+    given_up, skipped = ended.steps
+    assert skipped.started_at_ms >= outcome.started_at_ms
+    assert given_up.duration_seconds > skipped.duration_seconds
+    assert skipped.started_at_ms == given_up.started_at_ms + round(1000 * given_up.duration_seconds)
     assert ended.status is (TableStatus.INTERRUPTED if status == "interrupted" else TableStatus.FAILED)
     assert ended.problem is not None
     assert ended.problem.code == "C714"
