@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.facts import peak_bytes, resident_bytes, write_log
 from benchmarks.optimize_loop import machine
 from maintainer.delta.log.replay.version_replay import replay_version
-from maintainer.delta.snapshot.log_reader import VersionState
+from maintainer.delta.snapshot.log_reader import replayed_facts
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.model.plan.plan import TablePlan
@@ -34,7 +34,6 @@ from maintainer.planning.planner import assemble, plan_table
 from tests.support.tables.builders import MIB, NOW_MS, make_optimize, make_policy
 
 TABLES = 2000
-NO_COLUMNS: dict[str, Any] = {"type": "struct", "fields": []}
 
 
 class Folder:
@@ -54,11 +53,7 @@ def plan_of(root: Path) -> TablePlan:
     replayed = replay_version(cast(Any, Folder(root)))
     if replayed is None:
         raise SystemExit(f"{root} cannot be replayed")
-    state, log = replayed.state, replayed
-    table = VersionState(
-        str(root), state.version, log.committed_at_ms, state.metadata, state.protocol, None, NO_COLUMNS
-    )
-    facts = table.facts(TableRef(root.name), state.files.values())
+    facts = replayed_facts(TableRef(root.name), str(root), replayed)
     policy = make_policy(name=root.name, optimize=make_optimize(min_size=64 * MIB, max_size=256 * MIB))
     return plan_table(TableInput(policy, facts, TableRecord(), NOW_MS, date(2026, 11, 21)))
 

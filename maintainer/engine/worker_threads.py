@@ -42,11 +42,6 @@ class PooledThread(Generic[TaskT]):
     going_on: threading.Lock = field(default_factory=threading.Lock)
     """Held while the next task is taken and while one is cancelled, so that a cancel reaches only its own task."""
 
-    @property
-    def is_working(self) -> bool:
-        """Whether it takes tasks, or has one."""
-        return not self.given_up and self.thread is not None and self.thread.is_alive()
-
 
 @dataclass(slots=True)
 class WorkerThreads(abc.ABC, Generic[TaskT]):
@@ -81,7 +76,9 @@ class WorkerThreads(abc.ABC, Generic[TaskT]):
         return pooled.thread
 
     def _working(self) -> list[PooledThread[TaskT]]:
-        return [pooled for pooled in self._threads if pooled.is_working]
+        """Those that take tasks, or have one."""
+        alive = [pooled for pooled in self._threads if pooled.thread is not None and pooled.thread.is_alive()]
+        return [pooled for pooled in alive if not pooled.given_up]
 
     def _work(self, pooled: PooledThread[TaskT]) -> None:
         try:

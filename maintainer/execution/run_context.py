@@ -35,15 +35,11 @@ from maintainer.model.table.table_facts import TableRef
 from maintainer.verification.verification_result import Verifier
 
 
-def _wall_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 @dataclass(frozen=True, slots=True)
 class Clock:
     """``now_ms`` for records (milliseconds since 1970 UTC), ``monotonic`` for durations (seconds)."""
 
-    now_ms: Callable[[], int] = _wall_ms
+    now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     monotonic: Callable[[], float] = time.monotonic
 
 

@@ -118,7 +118,8 @@ class _Check:
         self._assertions.extend(audited)
         try:
             validated = gx.validate_pairs(self._measure(), self._name("versions"), version=self._after)
-            self._add(validated, "versions")
+            self._assertions.extend(validated.assertions)
+            self._documents.append(ValidationDocument(self._name("versions"), validated.document))
             if self._checks.expectations and _verdict(self._assertions) is Verdict.PASS:
                 # The same expectation twice is one: a suite holds each only once.
                 self._assert_expectations(tuple(dict.fromkeys(self._checks.expectations)))
@@ -189,10 +190,6 @@ class _Check:
     def _validate(self, version: int, expectations: tuple[CheckedExpectation, ...], name: str) -> gx.Validated:
         frame = self._versions.dataframe(self._facts, version)
         return gx.validate_frame(frame, self._name(name), expectations, version=version)
-
-    def _add(self, validated: gx.Validated, name: str) -> None:
-        self._assertions.extend(validated.assertions)
-        self._documents.append(ValidationDocument(self._name(name), validated.document))
 
     def _name(self, what: str) -> str:
         return f"{self._facts.ref.identifier}@v{self._after}.{what}"

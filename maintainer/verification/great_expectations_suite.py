@@ -61,24 +61,15 @@ def preflight(expectations: tuple[CheckedExpectation, ...] = ()) -> None:
         ProjectError: P316, an expectation that it does not know, or arguments that it does not take.
     """
     pair = Pair("rows before", "1", "rows after", "1")
-    probe = validate_pairs((pair,), "preflight")
-    if any(assertion.outcome != Verdict.PASS for assertion in probe.assertions):
+    (probe,) = validate_pairs((pair,), "preflight").assertions
+    if probe.outcome != Verdict.PASS:
         raise VerifierUnfit(
             "Great Expectations does not work here",
-            found=next(
-                assertion.error or assertion.outcome
-                for assertion in probe.assertions
-                if assertion.outcome != Verdict.PASS
-            ),
+            found=probe.error or probe.outcome,
             help="install the release that maintainer names: pip install 'great-expectations>=1.24,<2'",
         )
     for expectation in expectations:
         build(expectation)
-
-
-def import_great_expectations() -> None:
-    """Import it ahead of the first check, while Spark starts; only ``preflight`` says whether it works."""
-    _import()
 
 
 def build(expectation: CheckedExpectation) -> object:
@@ -96,7 +87,7 @@ def build(expectation: CheckedExpectation) -> object:
             found=f"{expectation.type}({', '.join(sql)})",
             help="a plan holds no SQL text; state the expectation by columns and values",
         )
-    _, registry = _import()
+    _, registry = import_great_expectations()
     try:
         return registry.get_expectation_impl(expectation.type)(**arguments)
     except Exception as error:  # its own error classes, pydantic's, TypeError: all mean the same to a user
@@ -139,7 +130,7 @@ def validate_pairs(pairs: tuple[Pair, ...], name: str, *, version: int | None = 
     Returns:
         One assertion for each pair, in their order, and the result document with all figures by name.
     """
-    module, _ = _import()
+    module, _ = import_great_expectations()
     import pandas as pd
 
     equal = module.expectations.ExpectColumnPairValuesToBeEqual(
@@ -176,8 +167,10 @@ def _unequal_rows(result: dict[str, Any]) -> frozenset[int] | None:
     return frozenset(rows) if rows else None
 
 
-def _import() -> tuple[Any, Any]:
-    """Import Great Expectations and its registry.
+def import_great_expectations() -> tuple[Any, Any]:
+    """Import it and its registry, also ahead of the first check, while Spark starts.
+
+    Only ``preflight`` says whether it works.
 
     Raises:
         EnvironmentUnfit: E653.
@@ -204,7 +197,7 @@ def _validate(
     result_format: str,
 ) -> Validated:
     """Run expectations on a frame in a context of their own; ``result_format`` says how much of a failure is told."""
-    gx, _ = _import()
+    gx, _ = import_great_expectations()
     import pandas as pd
     from great_expectations.data_context.types.base import ProgressBarsConfig
 

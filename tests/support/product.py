@@ -53,11 +53,12 @@ from maintainer.delta.jvm.transaction_calls import WRITE_CHECKSUM
 from maintainer.delta.log.actions import CommittedFiles, PartitionNames, committed_files, data_file, removed_key
 from maintainer.delta.log.commit_history import paths_of_rewrites, paths_of_zorder, read_commits
 from maintainer.delta.log.replay.version_replay import ReplayedVersion, replay_version
-from maintainer.delta.log.schema_names import dotted, indexed_schema, name_parts, quote, stats_columns
+from maintainer.delta.log.schema_names import dotted, indexed_schema, name_parts, quote
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.delta.log.table_updates import read_updates
 from maintainer.delta.proof.row_comparison import FileSet, measure_both
+from maintainer.delta.proof.statistics_figures import stats_columns
 from maintainer.delta.rewrite import bin_writer, copy_lane, proof_parts, spark_lane
 from maintainer.delta.rewrite.bin_writer import write_bins
 from maintainer.delta.rewrite.commit import rewrite_commit

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 from urllib.parse import unquote
 
-from maintainer.delta.commands.command_session import CommandSession, CommandStorage, partition_types, table_name
+from maintainer.delta.commands.command_session import CommandSession, CommandStorage, table_name
 from maintainer.delta.log.commit_history import read_commits
 from maintainer.delta.log.replay.checkpoint_actions import StatisticsWanted
 from maintainer.delta.log.replay.version_replay import IncompleteLog, LogState, ReplayedVersion, replay_version
@@ -36,6 +36,7 @@ from maintainer.model.table.table_facts import (
     TableFacts,
     TableRef,
 )
+from maintainer.planning.selection.schema_columns import partition_types
 
 READ_ATTEMPTS = 3
 """Looks at a log that a writer changes between two questions."""
@@ -171,7 +172,7 @@ def refuse_shifted_times(session: CommandSession, facts: TableFacts) -> None:
     Raises:
         Refused: A442.
     """
-    if "timestamp" not in partition_types(facts.schema_json, facts.partition_columns).values():
+    if "timestamp" not in partition_types(facts).values():
         return
     if (why := session.what_shifts_times()) is not None:
         what = "partitions by a time: Delta 4.0 shifts them where Java's time zone is not UTC"

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from maintainer.delta.commands.command_facts import no_command
-from maintainer.delta.commands.command_session import in_partitions, optimize, partition_types, reorg_purge
+from maintainer.delta.commands.command_session import in_partitions, optimize, reorg_purge
 from maintainer.delta.spark.session_settings import PADS_CHAR
 from maintainer.errors import CommitConflict, Refused
 from maintainer.model.plan.steps import (
@@ -30,6 +30,7 @@ from maintainer.planning.operations.clustering import taken_by_optimize
 from maintainer.planning.selection.decision import partition_text
 from maintainer.planning.selection.file_selection import pack_bins
 from maintainer.planning.selection.partition_texts import respelled_by_commands, value_order
+from maintainer.planning.selection.schema_columns import partition_types
 from maintainer.units import format_size
 
 _OPTIMIZE = "spark.databricks.delta.optimize."
@@ -61,7 +62,7 @@ def select(facts: TableFacts, step: RewriteStep, batch: Batch, table: str) -> Se
     """
     # By their texts: a time with its zone is the same moment whatever zone the session has.
     texts = {bin_.partition_texts for bin_ in batch.bins}
-    where = in_partitions(texts, partition_types(facts.schema_json, facts.partition_columns))
+    where = in_partitions(texts, partition_types(facts))
     files = [file for file in facts.files if file.partition_texts in texts]
     match step:
         case ZOrderStep():

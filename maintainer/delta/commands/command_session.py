@@ -10,7 +10,6 @@ object lives: for one operation on one table.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -144,12 +143,6 @@ def table_name(ref: TableRef) -> str:
     if ref.is_path:
         return table_of_path(ref.location)
     return ".".join(quote(part) for part in name_parts(ref.identifier))
-
-
-def partition_types(schema_json: str, columns: Sequence[str]) -> dict[str, str]:
-    """The type of each partition column as the schema names it."""
-    by_name = {field["name"].lower(): field["type"] for field in json.loads(schema_json)["fields"]}
-    return {column: str(by_name.get(column.lower(), "string")) for column in columns}
 
 
 def in_partitions(partitions: Iterable[PartitionValues], types: Mapping[str, str]) -> str:

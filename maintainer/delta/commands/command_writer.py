@@ -247,9 +247,7 @@ class CommandTableWriter:
     def _committed(self, facts: TableFacts, version: int) -> CommittedFiles:
         """What the commit removed and added, with the statistics of the files as they were just before it."""
         storage: CommandStorage = self._reader.storage(facts)
-        names = PartitionNames.of(
-            {"schemaString": facts.schema_json, "partitionColumns": list(facts.partition_columns)}
-        )
+        names = PartitionNames.of_facts(facts)
         files_before = {file.key: file for file in facts.files}
         try:
             for entry in storage.commits(after_version=facts.version):

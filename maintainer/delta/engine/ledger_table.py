@@ -68,25 +68,21 @@ class LedgerTable:
 
     def __init__(self, spark: SparkSession | UnstartedSession, location: str) -> None:
         self._session = spark
-        self._location = location
+        self.location = location
 
     @cached_property
     def _jvm(self) -> DeltaJvm:
         return DeltaJvm(self._session)
-
-    @property
-    def location(self) -> str:
-        return self._location
 
     def mark(self) -> LedgerMark | None:
         """Return the ledger's version after checking that all its files exist; see ``LedgerSink.mark``."""
         try:
             jvm = self._jvm
             jvm.activate()
-            storage = storage_of_path(jvm, self._location)
+            storage = storage_of_path(jvm, self.location)
             if not storage.commits():
                 return None
-            ref = TableRef(self._location, self._location)
+            ref = TableRef(self.location, self.location)
             facts = LogReader().facts(ref, storage) or SparkReader(jvm).facts(ref, storage)
             uris = {storage.uri(file.path) for file in facts.files}
             missing = sorted(uris - files_at(storage, uris).keys())
@@ -94,14 +90,14 @@ class LedgerTable:
             raise_from(self._damaged(error), error)
         if missing:
             raise damaged_ledger(
-                self._location, f"{len(missing)} of its {len(uris)} files are missing, such as {missing[0]}"
+                self.location, f"{len(missing)} of its {len(uris)} files are missing, such as {missing[0]}"
             )
-        return LedgerMark(self._location, facts.table_id, facts.version)
+        return LedgerMark(self.location, facts.table_id, facts.version)
 
     def _damaged(self, error: Exception) -> MaintainerError:
-        table_error = as_table_error(error, self._location)
+        table_error = as_table_error(error, self.location)
         if isinstance(table_error, (NotDelta, LogUnreadable)):
-            return damaged_ledger(self._location, table_error.found or table_error.what)
+            return damaged_ledger(self.location, table_error.found or table_error.what)
         return self._error(error)
 
     def append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
@@ -154,7 +150,7 @@ class LedgerTable:
 
         def keys_of(_: DataFrame) -> list[Row]:
             versions.append(self._version())
-            frame = self._jvm.spark.read.format("delta").option("versionAsOf", versions[0]).load(self._location)
+            frame = self._jvm.spark.read.format("delta").option("versionAsOf", versions[0]).load(self.location)
             return frame.select("run_id", "step_id").distinct().limit(MAX_KEYS_READ + 1).collect()
 
         keys = self._ask(keys_of)
@@ -162,7 +158,7 @@ class LedgerTable:
             raise EnvironmentUnfit(
                 "the ledger is too large to be compared row by row",
                 code="E652",
-                where=self._location,
+                where=self.location,
                 found=f"more than {MAX_KEYS_READ:,} rows",
                 allowed=f"{MAX_KEYS_READ:,}",
                 help="it is not lost: nothing needs to be rebuilt",
@@ -203,20 +199,20 @@ class LedgerTable:
         try:
             if not self._exists():
                 return []
-            return question(self._jvm.spark.read.format("delta").load(self._location))
+            return question(self._jvm.spark.read.format("delta").load(self.location))
         except Exception as error:  # every kind of engine error, sorted out below
             raise_from(self._error(error), error)
 
     def _version(self) -> int:
         from delta.tables import DeltaTable
 
-        (newest,) = DeltaTable.forPath(self._jvm.spark, self._location).history(1).select("version").collect()
+        (newest,) = DeltaTable.forPath(self._jvm.spark, self.location).history(1).select("version").collect()
         return int(newest[0])
 
     def _exists(self) -> bool:
         from delta.tables import DeltaTable
 
-        return bool(DeltaTable.isDeltaTable(self._jvm.spark, self._location))
+        return bool(DeltaTable.isDeltaTable(self._jvm.spark, self.location))
 
     def _write(self, rows: Sequence[LedgerRow], token: str, number: int) -> None:
         """Append once, exclusively, and check that the commit is in the log.
@@ -227,7 +223,7 @@ class LedgerTable:
         """
         jvm = self._jvm
         jvm.activate()
-        root = jvm.hadoop_path(self._location)
+        root = jvm.hadoop_path(self.location)
         log = jvm.log_of_root(root)
         jvm.make_commits_exclusive(log)
         storage = TableStorage(jvm, log)
@@ -240,7 +236,7 @@ class LedgerTable:
             finally:
                 active.put_back()
             writer = frame.write.format("delta").mode("append").option("mergeSchema", "true").options(**AT_CREATION)
-            writer.options(**OWN_LOG).option("txnAppId", token).option("txnVersion", str(number)).save(self._location)
+            writer.options(**OWN_LOG).option("txnAppId", token).option("txnVersion", str(number)).save(self.location)
         for entry in storage.commits(after_version=before):
             if any(action.get("txn", {}).get("appId") == token for action in storage.actions(entry, with_adds=True)):
                 return
@@ -249,19 +245,19 @@ class LedgerTable:
         if last_transaction(storage, token) < number:
             raise CommitConflict(
                 "another writer replaced our commit with its own",
-                where=self._location,
+                where=self.location,
                 help="find out who writes to the ledger; `maintainer ledger rebuild` adds what is missing",
             )
 
     def _error(self, error: Exception) -> MaintainerError:
-        write_error = as_write_error(error, self._location, "using the ledger")
+        write_error = as_write_error(error, self.location, "using the ledger")
         # Files of the ledger are made again, and not brought back from a backup as those of the user's tables.
         if not isinstance(write_error, (CommitNotLanded, FileAbsent, FileUnreadable)):
             return write_error
         return EnvironmentUnfit(
             "the ledger cannot be used",
             code="E652",
-            where=self._location,
+            where=self.location,
             found=write_error.found,
             help="check `state:` in maintainer.yml; if the ledger is lost, move its folder away and run "
             "`maintainer ledger rebuild`",

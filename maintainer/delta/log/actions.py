@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from maintainer.delta.log.schema_names import PHYSICAL_NAME
 from maintainer.delta.storage.log_paths import partition_spelling as one_spelling
-from maintainer.model.table.table_facts import DataFile, DeletionVector, FileKey, PartitionValues, Protocol
+from maintainer.model.table.table_facts import DataFile, DeletionVector, FileKey, PartitionValues, Protocol, TableFacts
 
 RECORDS_FIRST = r'^\{ *"numRecords" *: *(?P<count>\d{1,18}) *[,}]'
 """How nearly every writer begins statistics. Anything else is parsed in full."""
@@ -97,6 +97,11 @@ class PartitionNames:
         types = {str(field["name"]).lower(): field["type"] for field in schema["fields"]}
         physical = tuple(to_physical(schema, column) for column in logical)
         return PartitionNames(logical, physical, tuple(str(types.get(column.lower())) for column in logical))
+
+    @staticmethod
+    def of_facts(facts: TableFacts) -> PartitionNames:
+        """Read the names from the facts of a table."""
+        return PartitionNames.of({"schemaString": facts.schema_json, "partitionColumns": facts.partition_columns})
 
     def values_of(self, stored: Mapping[str, str | None] | None) -> PartitionValues:
         """Return the partition values of an action, each in its one spelling."""

@@ -310,8 +310,7 @@ def partitions_written(jvm: DeltaJvm, facts: TableFacts) -> frozenset[PartitionV
         TableError: The log cannot be read.
     """
     jvm.activate()
-    metadata = {"schemaString": facts.schema_json, "partitionColumns": facts.partition_columns}
-    partitions = PartitionNames.of(metadata)
+    partitions = PartitionNames.of_facts(facts)
     written: set[PartitionValues] = set()
     with table_errors(facts.ref.identifier):
         storage = TableStorage(jvm, jvm.log_at(facts.location))

@@ -9,10 +9,11 @@ from typing import Any
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
-_WITH_STATS = frozenset(
-    {"byte", "short", "integer", "long", "float", "double", "date", "timestamp", "timestamp_ntz", "string"}
-)
-"""Types with minimum and maximum in the log, besides decimals. Not boolean, binary, arrays, maps, variants."""
+_PIECE = re.compile(r"`((?:[^`]|``)*)`?|([^`.]+)|\.")
+"""Of a dotted name: what stands in back-ticks, what stands outside of them, or a dot between two parts."""
+
+_LISTED = re.compile(r"(?:`[^`]*`?|[^`,])+")
+"""A name of a comma-separated list, still quoted where it is."""
 
 
 def quote(part: str) -> str:
@@ -41,28 +42,6 @@ def physical_path_to_logical(schema: dict[str, Any], path: list[str]) -> str:
         parts.append(field["name"])
         fields = field["type"]["fields"] if isinstance(field["type"], dict) and "fields" in field["type"] else []
     return dotted(tuple(parts))
-
-
-def stats_columns(stats_schema: dict[str, Any]) -> tuple[str, ...]:
-    """Dotted logical names of the leaf columns that carry minimum and maximum, in the schema's order.
-
-    ``stats_schema`` is what Delta collects for (``dataSkippingNumIndexedCols`` and ``dataSkippingStatsColumns``
-    applied); of those, leaves of other types have a null count only.
-    """
-    return tuple(dotted(path) for path in _leaves(stats_schema, ()))
-
-
-def _leaves(schema: dict[str, Any], prefix: tuple[str, ...]) -> list[tuple[str, ...]]:
-    paths: list[tuple[str, ...]] = []
-    for field in schema["fields"]:
-        path = (*prefix, field["name"])
-        kind = field["type"]
-        if isinstance(kind, dict):
-            if kind.get("type") == "struct":
-                paths.extend(_leaves(kind, path))
-        elif kind in _WITH_STATS or kind.startswith(("decimal", "string")):
-            paths.append(path)
-    return paths
 
 
 NUM_INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
@@ -101,7 +80,8 @@ def collected_schema(
     data = [field for field in schema["fields"] if field["name"].lower() not in partitions]
     named = properties.get("delta.dataSkippingStatsColumns")
     if named is not None:
-        named_paths = {tuple(part.lower() for part in name_parts(name)) for name in _names_in(named)}
+        listed = (name.strip() for name in _LISTED.findall(named))
+        named_paths = {tuple(part.lower() for part in name_parts(name)) for name in listed if name}
         return {"type": "struct", "fields": _named(data, (), named_paths)}
     limit = properties.get(NUM_INDEXED_COLUMNS, str(DEFAULT_INDEXED_COLUMNS))
     number = int(limit) if limit.lstrip("+-").isdigit() else DEFAULT_INDEXED_COLUMNS
@@ -110,37 +90,13 @@ def collected_schema(
 
 def name_parts(name: str) -> list[str]:
     """The parts of a dotted name; a part in back-ticks may hold dots."""
-    return _split(name, ".")
-
-
-def _names_in(listed: str) -> list[str]:
-    """The names of a comma-separated list, still quoted where they are."""
-    names, depth, start = [], False, 0
-    for place, sign in enumerate(listed):
-        if sign == "`":
-            depth = not depth
-        elif sign == "," and not depth:
-            names.append(listed[start:place].strip())
-            start = place + 1
-    return [name for name in (*names, listed[start:].strip()) if name]
-
-
-def _split(text: str, separator: str) -> list[str]:
-    parts, current, quoted, place = [], "", False, 0
-    while place < len(text):
-        sign = text[place]
-        if sign == "`" and quoted and text[place + 1 : place + 2] == "`":
-            current += "`"
-            place += 1
-        elif sign == "`":
-            quoted = not quoted
-        elif sign == separator and not quoted:
-            parts.append(current)
-            current = ""
+    parts = [""]
+    for piece in _PIECE.finditer(name):
+        if piece[0] == ".":
+            parts.append("")
         else:
-            current += sign
-        place += 1
-    return [*parts, current]
+            parts[-1] += piece[2] or piece[1].replace("``", "`")
+    return parts
 
 
 def _first(fields: Sequence[dict[str, Any]], number: int) -> tuple[list[dict[str, Any]], int]:

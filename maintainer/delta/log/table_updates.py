@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from decimal import Decimal, InvalidOperation
 from itertools import product
@@ -66,17 +66,13 @@ def _split(text: str) -> list[tuple[str, bool]]:
     text, enclosed = text.strip(), False
     while text.startswith("(") and _closes(text) == len(text) - 1:
         text, enclosed = text[1:-1].strip(), True
-    parts, depth, start, quoted = [], 0, 0, False
-    for at, sign in enumerate(text):
-        if sign == "'":
-            quoted = not quoted
-        elif not quoted:
-            depth += (sign == "(") - (sign == ")")
-            if depth < 0:
-                return []  # a parenthesis of a text
-            if depth == 0 and text[at : at + 5].upper() == " AND ":
-                parts.append(text[start:at])
-                start = at + 5
+    parts, start = [], 0
+    for at, depth in _depths(text):
+        if depth < 0:
+            return []  # a parenthesis of a text
+        if depth == 0 and text[at : at + 5].upper() == " AND ":
+            parts.append(text[start:at])
+            start = at + 5
     if not parts:
         return [(text, enclosed)]
     return [piece for part in (*parts, text[start:]) for piece in _split(part)]
@@ -84,15 +80,18 @@ def _split(text: str) -> list[tuple[str, bool]]:
 
 def _closes(text: str) -> int:
     """Return where the parenthesis that opens the text is closed; -1 if it is not."""
+    return next((at for at, depth in _depths(text) if depth == 0), -1)
+
+
+def _depths(text: str) -> Iterator[tuple[int, int]]:
+    """Yield each place outside of quotes, and in how many parentheses it is."""
     depth, quoted = 0, False
     for at, sign in enumerate(text):
         if sign == "'":
             quoted = not quoted
         elif not quoted:
             depth += (sign == "(") - (sign == ")")
-            if depth == 0:
-                return at
-    return -1
+            yield at, depth
 
 
 def _test(part: str, enclosed: bool, types: Mapping[str, str]) -> _Test | None:
@@ -178,7 +177,7 @@ def read_updates(
         after_version: Everything above it is looked at, however old it says it is.
         until_version: See ``TableReader.updates``.
     """
-    names = PartitionNames.of({"schemaString": facts.schema_json, "partitionColumns": facts.partition_columns})
+    names = PartitionNames.of_facts(facts)
     live = {file.partition_texts: file.partition_values for file in facts.files}
     updates: list[Update] = []
     if until_version is None:

@@ -22,7 +22,9 @@ from maintainer.delta.proof.second_engine.duckdb_rows import ComparedFile, judge
 from maintainer.delta.proof.statistics_figures import Measured, statistics_columns
 from maintainer.delta.storage.file_store import FilesHere
 from maintainer.delta.storage.table_log import TableLog
+from maintainer.model.plan.lanes import MAX_DELETED_ROWS
 from maintainer.model.run.receipts import Fingerprint
+from maintainer.model.table.table_features import keeps_row_ids
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -129,6 +131,12 @@ def _read_into(take: Callable[[bytes], None], stored: BinaryIO, column: pq.Colum
 
 Adds = Sequence[Mapping[str, Any]]
 """The fields of ``add`` actions."""
+
+
+def is_compared_here(configuration: Mapping[str, str], num_deleted_rows: int) -> bool:
+    """Return whether rows of a table with these properties are compared by DuckDB, as far as that is known before."""
+    is_by_id = configuration.get("delta.columnMapping.mode", "none").lower() == "id"
+    return not keeps_row_ids(configuration) and not is_by_id and num_deleted_rows <= MAX_DELETED_ROWS
 
 
 def rows_here(

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from maintainer.delta.log.schema_names import quote
+from maintainer.delta.log.schema_names import PHYSICAL_NAME, dotted, quote
 from maintainer.model.run.receipts import Fingerprint
 
 MAX_COLUMNS = 40
@@ -86,13 +86,22 @@ def _leaves(
     for field in fields:
         kind, metadata = field["type"], field.get("metadata") or {}
         here = (*logical, field["name"])
-        stored = (*physical, metadata.get("delta.columnMapping.physicalName", field["name"]))
+        stored = (*physical, metadata.get(PHYSICAL_NAME, field["name"]))
         if isinstance(kind, dict) and kind["type"] == "struct":
             yield from _leaves(kind["fields"], here, stored)
         else:
             plain = kind if isinstance(kind, str) else kind["type"]
             collated = "__COLLATIONS" in metadata
             yield StatisticsColumn(here, stored, f"{plain} collated" if collated else plain)
+
+
+def stats_columns(stats_schema: dict[str, Any]) -> tuple[str, ...]:
+    """Dotted logical names of the leaf columns that carry minimum and maximum, in the schema's order.
+
+    ``stats_schema`` is what Delta collects for (``dataSkippingNumIndexedCols`` and ``dataSkippingStatsColumns``
+    applied); of those, leaves of other types have a null count only.
+    """
+    return tuple(dotted(column.logical) for column in statistics_columns(stats_schema, ()) if column.has_bounds)
 
 
 def bounds_schema(columns: tuple[StatisticsColumn, ...]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from maintainer.delta.rewrite.local.arrow_rows import (
     SourceFile,
     file_schema,
     is_of_old_calendar,
+    key_values,
     leaves_of,
     read_rows,
 )
@@ -97,10 +98,7 @@ def read_footer(path: str) -> Footer:
         arrow_schema=_with_int96(metadata.schema),
         codecs=frozenset(chunk.compression.lower() for row in chunks for chunk in row),
         row_group_bytes=tuple(sum(chunk.total_compressed_size for chunk in row) for row in chunks),
-        metadata={
-            key.decode(errors="replace"): value.decode(errors="replace")
-            for key, value in (metadata.metadata or {}).items()
-        },
+        metadata=key_values(metadata),
         created_by=str(metadata.created_by),
         num_rows=int(metadata.num_rows),
         bounded_floats=frozenset(chunk.path_in_schema for row in chunks for chunk in row if _is_bounded_float(chunk)),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.proof.row_comparison import FileSet, measure, measure_both, with_part_of_sources
-from maintainer.delta.proof.rows_here import chunks_here, figures_here, rows_here
+from maintainer.delta.proof.rows_here import chunks_here, figures_here, is_compared_here, rows_here
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError
 from maintainer.delta.proof.statistics_figures import Measured
 from maintainer.delta.proof.statistics_verdict import source_findings
@@ -21,9 +21,8 @@ from maintainer.delta.rewrite.bin_work import LaneUnfit
 from maintainer.delta.rewrite.commit.batch_transaction import begin
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.model.closed_types import TextEnum, assert_never
-from maintainer.model.plan.lanes import MAX_DELETED_ROWS, NOTHING_JUDGED, Lane, LaneUse, SourceStatistics
+from maintainer.model.plan.lanes import NOTHING_JUDGED, Lane, LaneUse, SourceStatistics
 from maintainer.model.run.receipts import Fingerprint
-from maintainer.model.table.table_features import keeps_row_ids
 
 _LOG = logging.getLogger(__name__)
 
@@ -104,11 +103,8 @@ def is_for_second_engine(job: RewriteJob, number: int) -> bool:
 
 def is_compared_exactly(job: RewriteJob, number: int) -> bool:
     """Return whether DuckDB may prove a bin, wherever that is."""
-    return (
-        not keeps_row_ids(job.metadata["configuration"])
-        and job.metadata["configuration"].get("delta.columnMapping.mode", "none").lower() != "id"
-        and sum(file.deleted_records for file in job.batch.bins[number].files) <= MAX_DELETED_ROWS
-    )
+    deleted = sum(file.deleted_records for file in job.batch.bins[number].files)
+    return is_compared_here(job.metadata["configuration"], deleted)
 
 
 def _part(job: RewriteJob, prover: Prover, bins: tuple[int, ...]) -> ProofPart:

@@ -112,7 +112,6 @@ class RewriteJob:
     """What others deleted since the rows were read, where it was carried over."""
     read_version: int = -1
     """The version at which the batch's rows were read."""
-    opened_storage: TableStorage | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     """The ``metaData`` action of that version."""
     transaction: Transaction | None = None
@@ -163,11 +162,10 @@ class RewriteJob:
     def where(self) -> str:
         return self.facts.ref.identifier
 
-    @property
+    @cached_property
     def storage(self) -> TableStorage:
-        if self.opened_storage is None:
-            self.opened_storage = self.live_files.storage(self.facts.location)
-        return self.opened_storage
+        """The table's."""
+        return self.live_files.storage(self.facts.location)
 
     @cached_property
     def place(self) -> Workplace:

@@ -12,15 +12,16 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.actions import LoggedFile, PartitionNames, read_protocol
 from maintainer.delta.log.commit_history import find_stamp, paths_of_rewrites, paths_of_zorder, read_stamp
-from maintainer.delta.log.replay.version_replay import ReplayedVersion, replay_version
-from maintainer.delta.log.schema_names import indexed_schema, logical_names, physical_path_to_logical, stats_columns
+from maintainer.delta.log.replay.version_replay import LogState, ReplayedVersion, replay_version
+from maintainer.delta.log.schema_names import indexed_schema, logical_names, physical_path_to_logical
 from maintainer.delta.log.table_updates import read_updates
+from maintainer.delta.proof.statistics_figures import stats_columns
 from maintainer.delta.storage.failures.engine_failures import is_store_silent, no_table, not_delta
 from maintainer.delta.storage.failures.store_answers import RefusedAlike
 from maintainer.delta.storage.file_store import StoredFile
@@ -29,71 +30,51 @@ from maintainer.delta.storage.table_storage import KnownVersion, KnownVersions, 
 from maintainer.errors import TableError
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.log_names import LOG_FOLDER, is_of_log
-from maintainer.model.table.table_facts import DataFile, TableFacts, TableRef, Update
+from maintainer.model.table.table_facts import TableFacts, TableRef, Update
 
 CLUSTERING_DOMAIN = "delta.clustering"
 
 
-@dataclass(frozen=True, slots=True)
-class VersionState:
-    """One version of a table as its log has it: actions as parsed JSON.
+def facts_of(
+    ref: TableRef,
+    location: str,
+    state: LogState,
+    committed_at_ms: int,
+    files: Iterable[LoggedFile],
+    collected: dict[str, Any],
+) -> TableFacts:
+    """The facts of a version with these live files, sorted by path; ``files`` is read once and not kept.
 
-    ``clustering`` is the configuration of the clustering domain, None without one; ``indexed_schema`` the logical
-    schema of the columns that statistics are collected for.
+    ``collected`` is the logical schema of the columns that statistics are collected for.
     """
-
-    location: str
-    version: int
-    committed_at_ms: int
-    metadata: dict[str, Any]
-    protocol: dict[str, Any]
-    clustering: str | None
-    indexed_schema: dict[str, Any]
-
-    def facts(self, ref: TableRef, files: Iterable[LoggedFile]) -> TableFacts:
-        """The facts of the version with these live files, sorted by path; ``files`` is read once and not kept."""
-        schema = json.loads(self.metadata["schemaString"])
-        to_logical = logical_names(schema)
-        names = PartitionNames.of(self.metadata)
-        paths = json.loads(self.clustering)["clusteringColumns"] if self.clustering else []
-        return TableFacts(
-            ref=ref,
-            location=self.location,
-            table_id=self.metadata["id"],
-            version=self.version,
-            committed_at_ms=self.committed_at_ms,
-            schema_json=self.metadata["schemaString"],
-            columns=tuple(to_logical.values()),
-            partition_columns=names.logical,
-            properties=tuple(sorted(self.metadata["configuration"].items())),
-            protocol=read_protocol(self.protocol),
-            files=_data_files(files, names),
-            clustering_columns=tuple(physical_path_to_logical(schema, path) for path in paths),
-            columns_with_stats=stats_columns(self.indexed_schema),
-        )
+    metadata, shared = state.metadata, dict[Any, Any]()
+    schema, names = json.loads(metadata["schemaString"]), PartitionNames.of(metadata)
+    is_clustered = "clustering" in (state.protocol.get("writerFeatures") or ())
+    clustering = state.domains.get(CLUSTERING_DOMAIN) if is_clustered else None
+    paths = json.loads(clustering)["clusteringColumns"] if clustering else []
+    return TableFacts(
+        ref=ref,
+        location=location,
+        table_id=metadata["id"],
+        version=state.version,
+        committed_at_ms=committed_at_ms,
+        schema_json=metadata["schemaString"],
+        columns=tuple(logical_names(schema).values()),
+        partition_columns=names.logical,
+        properties=tuple(sorted(metadata["configuration"].items())),
+        protocol=read_protocol(state.protocol),
+        files=tuple(sorted((file.data_file(names, shared) for file in files), key=lambda file: file.path)),
+        clustering_columns=tuple(physical_path_to_logical(schema, path) for path in paths),
+        columns_with_stats=stats_columns(collected),
+    )
 
 
 def replayed_facts(ref: TableRef, location: str, log: ReplayedVersion) -> TableFacts:
     """The facts of a version that was replayed; its files are taken out of it, so that they are not kept twice."""
-    is_clustered = "clustering" in (log.state.protocol.get("writerFeatures") or ())
-    state = VersionState(
-        location=location,
-        version=log.state.version,
-        committed_at_ms=log.committed_at_ms,
-        metadata=log.state.metadata,
-        protocol=log.state.protocol,
-        clustering=log.state.domains.get(CLUSTERING_DOMAIN) if is_clustered else None,
-        indexed_schema=indexed_schema(log.state.metadata),
-    )
-    files = log.state.files
-    facts = state.facts(ref, (files.popitem()[1] for _ in range(len(files))))
+    state, files = log.state, log.state.files
+    taken_out = (files.popitem()[1] for _ in range(len(files)))
+    facts = facts_of(ref, location, state, log.committed_at_ms, taken_out, indexed_schema(state.metadata))
     return replace(facts, maintenance_by_others=log.maintenance, first_commit_read=log.first_commit)
-
-
-def _data_files(files: Iterable[LoggedFile], names: PartitionNames) -> tuple[DataFile, ...]:
-    """The files, sorted by path."""
-    shared: dict[Any, Any] = {}
-    return tuple(sorted((file.data_file(names, shared) for file in files), key=lambda file: file.path))
 
 
 _LOG = logging.getLogger(__name__)
@@ -214,15 +195,7 @@ class SparkReader:
         snapshot = self._jvm.update(log)
         if snapshot.version() < 0:
             refuse_no_table(storage, {}, ref.identifier)
-        protocol = self._jvm.protocol(snapshot)
-        clustered = "clustering" in (protocol.get("writerFeatures") or ())
-        state = VersionState(
-            location=self._jvm.location(log),
-            version=int(snapshot.version()),
-            committed_at_ms=int(snapshot.timestamp()),
-            metadata=self._jvm.metadata(snapshot),
-            protocol=protocol,
-            clustering=self._jvm.domain_metadata(snapshot).get(CLUSTERING_DOMAIN) if clustered else None,
-            indexed_schema=self._jvm.stats_schema(snapshot),
-        )
-        return state.facts(ref, map(LoggedFile.of, self._jvm.scan_files(snapshot)))
+        metadata, protocol = self._jvm.metadata(snapshot), self._jvm.protocol(snapshot)
+        state = LogState(int(snapshot.version()), metadata, protocol, self._jvm.domain_metadata(snapshot))
+        files, collected = map(LoggedFile.of, self._jvm.scan_files(snapshot)), self._jvm.stats_schema(snapshot)
+        return facts_of(ref, self._jvm.location(log), state, int(snapshot.timestamp()), files, collected)

@@ -11,9 +11,8 @@ import contextlib
 import os
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
-from urllib.parse import unquote
 
-from maintainer.delta.storage.file_store import StoredFile, java_quote, local_path, one_spelling
+from maintainer.delta.storage.file_store import StoredFile, java_quote, last_name, local_path, one_spelling
 from maintainer.model.table.store_kinds import store_kind
 
 FileIdentity = str | tuple[int, int]
@@ -95,7 +94,7 @@ class NeededFiles:
                     if stat.st_ino:
                         self._spellings.setdefault((stat.st_dev, stat.st_ino), uri)
             if prefix is None or not uri.startswith(prefix):
-                self._elsewhere.setdefault(_name_of(uri), []).append((place, device))
+                self._elsewhere.setdefault(last_name(uri), []).append((place, device))
 
     def need_of(self, file: StoredFile) -> FileNeed | None:
         """Why a file that lies in the table's folder is needed; None where nothing needs it."""
@@ -123,10 +122,6 @@ class NeededFiles:
         places = gone - {place for uri in after if (place := self._place(uri)) in gone}
         missing = {uri for key, uri in self._spellings.items() if key in places}
         return sorted(missing | {uri for uri in self._there if not os.path.exists(local_path(uri))})
-
-
-def _name_of(uri: str) -> str:
-    return unquote(uri.rpartition("/")[2], errors="surrogateescape")
 
 
 def _are_two_files(place: str, identity: tuple[int, int] | None, other: str, device: int | None) -> bool:

@@ -68,6 +68,11 @@ def one_spelling(uri: str) -> str:
     return "file:/" + uri[8:] if uri.startswith("file:///") else uri
 
 
+def last_name(uri: str) -> str:
+    """Return the last part of a URI or a path of the log, decoded."""
+    return unquote(uri.rpartition("/")[2], errors="surrogateescape")
+
+
 def local_path(uri: str) -> str:
     """The path on this machine behind a ``file:`` URI."""
     path = uri.removeprefix("file:")
@@ -106,7 +111,7 @@ class StoredFile:
     @property
     def name(self) -> str:
         """Its last part, not percent-encoded."""
-        return unquote(self.uri.rpartition("/")[2], errors="surrogateescape")
+        return last_name(self.uri)
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,23 +122,21 @@ def take_away(
                 counter.add(len(part) - len(at_once.kept), at_once.markers)
                 continue
             # A thread takes every eighth file of the chunk: a task for each file would cost more than its deletion.
-            for errors in pool.map(lambda share: _take_share(remove, share, counter), _shares(part)):
+            shares = [part[first::MAX_THREADS] for first in range(min(MAX_THREADS, len(part)))]
+            for errors in pool.map(lambda share: _take_share(remove, share, counter), shares):
                 done.errors.update(errors)
     return done
-
-
-def _shares(part: list[str]) -> list[list[str]]:
-    return [part[first::MAX_THREADS] for first in range(min(MAX_THREADS, len(part)))]
 
 
 def _take_share(remove: Callable[[str], object], share: list[str], counter: Progress) -> dict[str, str]:
     errors: dict[str, str] = {}
     for uri in share:
-        problem = _problem(remove, uri)
-        if problem is None:
-            counter.add(1)
+        try:
+            remove(uri)
+        except Exception as error:
+            errors[uri] = first_line_of(error)
         else:
-            errors[uri] = problem
+            counter.add(1)
     return errors
 
 
@@ -148,14 +146,6 @@ def _deleted_by(remove_many: Callable[[list[str]], DeletedMany | None], part: li
         return remove_many(part)
     except Exception as error:
         return DeletedMany(dict.fromkeys(part, first_line_of(error)))
-
-
-def _problem(remove: Callable[[str], object], uri: str) -> str | None:
-    try:
-        remove(uri)
-    except Exception as error:
-        return first_line_of(error)
-    return None
 
 
 def check_unchanged(storage: TableStorage, listed: StoredFile) -> None:

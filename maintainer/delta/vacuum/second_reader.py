@@ -10,16 +10,15 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
-from urllib.parse import unquote
 
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.storage.failures.engine_failures import is_store_silent
 from maintainer.delta.storage.file_identity import NeededFiles
-from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.file_store import StoredFile, last_name
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import CommitConflict, MaintainerError, Refused
 from maintainer.model.table.log_names import LOG_FOLDER
-from maintainer.units import format_size
+from maintainer.units import count_of, format_size
 
 MAX_NAMED = 5
 
@@ -94,8 +93,7 @@ class _Files:
             self.named.append(f"{file[0]} ({file[2]:,} bytes{', with a deletion vector' if file[1] else ''})")
 
     def __str__(self) -> str:
-        noun = "file" if self.num_files == 1 else "files"
-        return f"{self.num_files:,} {noun}, {format_size(self.size_bytes)} ({self.size_bytes:,} bytes)"
+        return f"{count_of(self.num_files, 'file')}, {format_size(self.size_bytes)} ({self.size_bytes:,} bytes)"
 
 
 def check_second_reading(
@@ -123,7 +121,7 @@ def find_name(readers: Sequence[SecondReader], storage: TableStorage, version: i
 
     def found_by(reader: SecondReader) -> str | None:
         bodies = (body for action in reader.read(storage, version, 0) for body in action.values() if "path" in body)
-        return next((str(body["path"]) for body in bodies if _last_name(body["path"]).startswith(beginning)), None)
+        return next((str(body["path"]) for body in bodies if last_name(body["path"]).startswith(beginning)), None)
 
     return _asked(readers, found_by)
 
@@ -196,15 +194,10 @@ def _live_file(add: Mapping[str, Any]) -> LiveFile:
 def _places(storage: TableStorage, body: Mapping[str, Any], names: frozenset[int]) -> set[str]:
     """Where an action's files lie, if their last names are among those: data file and deletion vector."""
     path, vector = str(body["path"]), body.get("deletionVector")
-    found = set(storage.readings(path)) if "?" in path or "#" in path or hash(_last_name(path)) in names else set()
+    found = set(storage.readings(path)) if "?" in path or "#" in path or hash(last_name(path)) in names else set()
     if vector and vector["storageType"] != "i":
         found.add(storage.vector_uri(vector["storageType"], vector["pathOrInlineDv"]))
-    return {uri for uri in found if hash(_last_name(uri)) in names}
-
-
-def _last_name(path: str) -> str:
-    name = path.rpartition("/")[2]
-    return unquote(name, errors="surrogateescape") if "%" in name else name
+    return {uri for uri in found if hash(last_name(uri)) in names}
 
 
 def _needed(storage: TableStorage, files: Mapping[str, StoredFile], places: Mapping[str, str]) -> list[str]:

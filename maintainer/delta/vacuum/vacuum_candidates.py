@@ -64,8 +64,7 @@ def history(
         for name, folder in checkpoints
     )
     if log is None:
-        gone_before_ms = removed_before_ms
-        return None, VacuumHistory(None, None, positions, gone_before_ms, first_version)
+        return None, VacuumHistory(None, None, positions, removed_before_ms, first_version)
     return log, VacuumHistory(
         log.longest_write_ms or None, log.longest_write_version, positions, first_version=first_version
     )

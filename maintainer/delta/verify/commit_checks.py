@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
@@ -41,7 +42,7 @@ STATISTICS_FIT = "statistics fit the rows of the added files"
 STATISTICS_EXACT = "a row reaches each bound of the added files"
 
 
-@dataclass(slots=True)
+@dataclass
 class CommitWork:
     """One commit while it is checked. Checks run in order; a later one may need what an earlier one read."""
 
@@ -57,20 +58,17 @@ class CommitWork:
     removes: list[dict[str, Any]] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
     measured: Measured | None = None
-    _opened_log: JavaObject = None
 
-    @property
+    @cached_property
     def log(self) -> JavaObject:
         """Delta's own log of the table; opening it starts the session.
 
         Raises:
             EnvironmentUnfit: E606, the session would skip files that it cannot read.
         """
-        if self._opened_log is None:
-            conf = self.jvm.spark.conf
-            refuse_unsafe_reads(lambda key: conf.get(key, None), self.facts.ref.identifier, SKIPS_FILES)
-            self._opened_log = self.jvm.log_at(self.facts.location)
-        return self._opened_log
+        conf = self.jvm.spark.conf
+        refuse_unsafe_reads(lambda key: conf.get(key, None), self.facts.ref.identifier, SKIPS_FILES)
+        return self.jvm.log_at(self.facts.location)
 
     @property
     def version(self) -> int:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from maintainer.delta.jvm import OWN_LOG, DeltaJvm, JavaObject
 from maintainer.delta.log.actions import PartitionNames, data_file, live_rows
 from maintainer.delta.log.schema_names import table_schema
-from maintainer.delta.proof.rows_here import rows_here
+from maintainer.delta.proof.rows_here import is_compared_here, rows_here
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, deleted_rows
 from maintainer.delta.proof.second_engine.duckdb_rows import count_rows
 from maintainer.delta.proof.statistics_figures import Measured, RowFigures, statistics_columns
@@ -40,7 +40,6 @@ from maintainer.engine.step_meter import StepMeter
 from maintainer.model.plan.lanes import MAX_DELETED_ROWS
 from maintainer.model.run.receipts import Fingerprint
 from maintainer.model.table.table_facts import DataFile, TableFacts
-from maintainer.model.table.table_features import keeps_row_ids
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -262,12 +261,7 @@ def same_rows(
     if storage.files.asks_by_request and sum(int(add["size"]) for add in (*sources, *adds)) > MAX_FETCHED_BYTES:
         return None
     deleted = (int((source.get("deletionVector") or {}).get("cardinality") or 0) for source in sources)
-    if sum(deleted) > MAX_DELETED_ROWS:
-        return None
-    configuration = metadata["configuration"]
-    if keeps_row_ids(configuration):
-        return None
-    if configuration.get("delta.columnMapping.mode", "none").lower() == "id":
+    if not is_compared_here(metadata["configuration"], sum(deleted)):
         return None
     here = storage.files.here()
     if here is None:

@@ -48,9 +48,10 @@ class RequestLimits:
     fewer_retries: int = 0
     paced_seconds: float = 0.0
 
-    def doublings(self, num_bytes: int) -> int:
-        """Return how often the limit of silence is doubled while a body of so many bytes is sent."""
-        return int(num_bytes / (SLOWEST_BYTES_PER_SECOND * self.silence_seconds)).bit_length()
+    def silence_for(self, num_bytes: int) -> float:
+        """Return the limit of silence while a body of so many bytes is sent: it is doubled until it is enough."""
+        doublings = int(num_bytes / (SLOWEST_BYTES_PER_SECOND * self.silence_seconds)).bit_length()
+        return min(self.request_seconds, self.silence_seconds * 2.0**doublings)
 
 
 OF_THE_STATE = RequestLimits(REQUEST_SECONDS, REQUEST_SECONDS, RETRY_SECONDS)
@@ -95,9 +96,7 @@ def clients(settings: StoreSettings, limits: RequestLimits) -> Callable[[int], O
             made: ObjectStore = make(settings.url, config=config, client_options=options, retry_config=retry)
         return made
 
-    return lambda num_bytes: client(
-        min(limits.request_seconds, limits.silence_seconds * 2 ** limits.doublings(num_bytes))
-    )
+    return lambda num_bytes: client(limits.silence_for(num_bytes))
 
 
 @dataclass(frozen=True, slots=True)

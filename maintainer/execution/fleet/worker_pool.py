@@ -55,18 +55,8 @@ class _RunningTable:
     last_cancel: float = 0.0
 
     @property
-    def plan(self) -> TablePlan:
-        """What is done to the table."""
-        return self.run.plan
-
-    @property
     def work(self) -> Callable[[], TableOutcome]:
         return self.run.run
-
-    @property
-    def control(self) -> TableControl:
-        """How it is stopped."""
-        return self.run.worker.control
 
 
 _Pooled = PooledThread[_RunningTable]
@@ -160,7 +150,7 @@ class WorkerPool(WorkerThreads[_RunningTable]):
 
     def _broke(self, pooled: _Pooled, task: _RunningTable | None) -> None:
         if task is not None and pooled.broken is not None:
-            self._finished(self._failed_outcome(task.plan, problem_of(pooled.broken)))
+            self._finished(self._failed_outcome(task.run.plan, problem_of(pooled.broken)))
 
     def _finished(self, result: TableOutcome) -> None:
         """Hand over an outcome. Failures are counted here, before the next table is taken, so that a bound is exact."""
@@ -213,7 +203,7 @@ class WorkerPool(WorkerThreads[_RunningTable]):
                 self._cancel_jobs(pooled, running)
         if pooled.given_up:
             return
-        seconds = running.plan.timeout_seconds
+        seconds = running.run.plan.timeout_seconds
         grace = self.bounds.grace_after(self.context.switch)
         if running.cancelled_at is None:
             if now - running.started > seconds:
@@ -227,11 +217,12 @@ class WorkerPool(WorkerThreads[_RunningTable]):
 
     def _cancel(self, pooled: _Pooled, running: _RunningTable, now: float, reason: str, *, timed_out: bool) -> None:
         running.cancelled_at = running.last_cancel = now
-        running.control.cancel(reason, timed_out=timed_out)
+        control = running.run.worker.control
+        control.cancel(reason, timed_out=timed_out)
         try:
             self._cancel_jobs(pooled, running)
         except Exception as error:  # the engine is gone; the grace period decides
-            running.control.cancel(f"{reason}; cancelling failed: {type(error).__name__}", timed_out=timed_out)
+            control.cancel(f"{reason}; cancelling failed: {type(error).__name__}", timed_out=timed_out)
 
     def _give_up(self, pooled: _Pooled, running: _RunningTable) -> None:
         """Abandon a thread that does not end: report its table without it, and start another worker."""
@@ -239,9 +230,9 @@ class WorkerPool(WorkerThreads[_RunningTable]):
             if pooled.task is None:
                 return
             pooled.given_up = True
-        running.control.abandon()
+        running.run.worker.control.abandon()
         outcome = _hung(running, self.results, self.bounds.hang_after(self.context.switch))
-        known = len(self.results.steps_so_far(running.plan))
+        known = len(self.results.steps_so_far(running.run.plan))
         for step in outcome.steps[known:]:
             number, now_ms = self.context.step_numbers.get(step.step_id, 0), self.context.clock.now_ms()
             self.context.tell(StepFinished(now_ms, outcome.ref.identifier, number, step))
@@ -252,7 +243,7 @@ class WorkerPool(WorkerThreads[_RunningTable]):
             self._new_thread().start()
 
     def _beat(self, running: _RunningTable, now: float) -> None:
-        work, plan = running.run.work, running.plan
+        work, plan = running.run.work, running.run.plan
         if work is None or now - max(running.last_beat, work.started) < self.bounds.heartbeat_seconds:
             return
         running.last_beat = now
@@ -293,7 +284,7 @@ def _hung(running: _RunningTable, results: Results, seconds: float) -> TableOutc
     Its running step ends as if it had ended in time: what wrote no INTENT cannot have been committed, and it may
     commit nothing any more. Only an INTENT without a result makes it unknown.
     """
-    plan, work, control = running.plan, running.run.work, running.control
+    plan, work, control = running.run.plan, running.run.work, running.run.worker.control
     steps = list(results.steps_so_far(plan))
     if work is not None and work.unsettled:
         status, help = StepStatus.UNKNOWN, "the next apply looks into the table's log before it touches the table"

@@ -76,8 +76,7 @@ class LaneUse:
         """What is said of bins that went to another lane than planned; None for others."""
         if self.lane is self.planned:
             return None
-        bins = "1 bin" if self.num_bins == 1 else f"{self.num_bins:,} bins"
-        return f"{bins} went to lane {self.lane}: {self.reason}"
+        return f"{count_of(self.num_bins, 'bin')} went to lane {self.lane}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -305,19 +305,7 @@ def run_from_fragments(run: RunOutcome, tables: Iterable[bytes]) -> Iterator[byt
 
 def table_to_json(table: TableOutcome) -> bytes:
     """Return one table's outcome as it is in the file of a run."""
-    return canonical_json(table_to_document(table)).encode("utf-8", "surrogatepass")
-
-
-def run_from_document(document: object) -> RunOutcome:
-    """Read a run's outcome back.
-
-    Raises:
-        DecodeError: It is not a document of this format.
-    """
-    if not isinstance(document, dict) or document.get("format_version") != FORMAT_VERSION:
-        raise DecodeError("format_version", f"expected {FORMAT_VERSION}")
-    fields = {key: value for key, value in document.items() if key not in ("format_version", "counts")}
-    return decode(RunOutcome, fields)
+    return canonical_json(encode(table)).encode("utf-8", "surrogatepass")
 
 
 def run_from_json(text: str) -> RunOutcome:
@@ -330,10 +318,7 @@ def run_from_json(text: str) -> RunOutcome:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise DecodeError("", f"not JSON: {str(error)[:200]}") from error
-    return run_from_document(document)
-
-
-def table_to_document(table: TableOutcome) -> dict[str, Any]:
-    """Turn one table's outcome into JSON values."""
-    document: dict[str, Any] = encode(table)
-    return document
+    if not isinstance(document, dict) or document.get("format_version") != FORMAT_VERSION:
+        raise DecodeError("format_version", f"expected {FORMAT_VERSION}")
+    fields = {key: value for key, value in document.items() if key not in ("format_version", "counts")}
+    return decode(RunOutcome, fields)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from maintainer.delta.jvm import DeltaJvm, JavaObject
+from maintainer.delta.jvm import JavaObject
 from maintainer.delta.log.actions import PartitionNames
 from maintainer.delta.log.commit_history import files_gone
 from maintainer.delta.rewrite.bin_work import CODEC
 from maintainer.delta.spark.session_settings import PADS_CHAR
 from maintainer.delta.transaction.live_files import AddAction, LiveFiles
 from maintainer.delta.transaction.requirements import check_as_planned, refuse_unsafe_store, table_dropped
-from maintainer.model.plan.lanes import Codec
 from maintainer.model.table.table_facts import FileKey
 
 if TYPE_CHECKING:
@@ -51,28 +49,11 @@ def begin_writing(job: RewriteJob) -> Transaction:
     with job.beginning:
         transaction = begin(job)
         if not job.has_writer_settings:
-            job.writer_settings.enter_context(_writing_codec(job.jvm, job.step.codec))
+            if job.step.codec is not None:
+                job.writer_settings.enter_context(job.jvm.setting(CODEC, job.step.codec.value))
             job.writer_settings.enter_context(job.jvm.file_names_begin_with(job.file_prefix))
             job.has_writer_settings = True
         return transaction
-
-
-@contextmanager
-def _writing_codec(jvm: DeltaJvm, codec: Codec | None) -> Iterator[None]:
-    """Have Spark write with a codec within the block; the session's own is put back."""
-    if codec is None:
-        yield
-        return
-    before = jvm.spark.conf.get(CODEC, None)
-    jvm.spark.conf.set(CODEC, codec.value)
-    try:
-        yield
-    finally:
-        with suppress(Exception):  # the JVM may be gone, and the setting with it
-            if before is None:
-                jvm.spark.conf.unset(CODEC)
-            else:
-                jvm.spark.conf.set(CODEC, before)
 
 
 def newest(job: RewriteJob) -> tuple[JavaObject, LiveFiles]:

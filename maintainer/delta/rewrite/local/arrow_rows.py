@@ -220,13 +220,14 @@ def is_of_old_calendar(metadata: Mapping[str, str], *, has_int96: bool) -> bool:
 
 def _check_calendar(file: pq.ParquetFile) -> None:
     stored = (file.schema.column(number).physical_type for number in range(len(file.schema)))
-    metadata = {key.decode(errors="replace"): value.decode(errors="replace") for key, value in _key_values(file)}
-    if is_of_old_calendar(metadata, has_int96="INT96" in stored):
+    if is_of_old_calendar(key_values(file.metadata), has_int96="INT96" in stored):
         raise LaneUnfit("a file has dates of the old calendar")
 
 
-def _key_values(file: pq.ParquetFile) -> Iterable[tuple[bytes, bytes]]:
-    return (file.metadata.metadata or {}).items()
+def key_values(metadata: pq.FileMetaData) -> dict[str, str]:
+    """Return the key-value metadata of a footer as texts."""
+    stored = (metadata.metadata or {}).items()
+    return {key.decode(errors="replace"): value.decode(errors="replace") for key, value in stored}
 
 
 def _places(stored: pa.Schema, schema: pa.Schema, *, by_id: bool) -> list[int | None]:

@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -165,27 +165,21 @@ def _text(value: Any, kind: str) -> str:  # noqa: ANN401
     """The value as JSON."""
     match kind:
         case "date":
-            return json.dumps(_date_text(value))
+            return json.dumps(_moment("a date", days=value).date().isoformat())
         case "timestamp" | "timestamp_ntz":
-            return json.dumps(_time_text(value // 1000) + _UTC_NAMES[kind])
+            moment = _moment("a time stamp", milliseconds=value // 1000)
+            return json.dumps(moment.isoformat(timespec="milliseconds") + _UTC_NAMES[kind])
         case "float" | "double":
             return repr(value) if math.isfinite(value) else json.dumps("Infinity" if value > 0 else "-Infinity")
         case _:
             return format(value, "f") if isinstance(value, Decimal) else str(value)
 
 
-def _date_text(days: int) -> str:
+def _moment(what: str, **since: int) -> datetime:
     try:
-        return (date(1970, 1, 1) + timedelta(days=days)).isoformat()
+        return _EPOCH + timedelta(**since)
     except OverflowError as error:
-        raise LaneUnfit("a date is beyond the year 9999") from error
-
-
-def _time_text(milliseconds: int) -> str:
-    try:
-        return (_EPOCH + timedelta(milliseconds=milliseconds)).isoformat(timespec="milliseconds")
-    except OverflowError as error:
-        raise LaneUnfit("a time stamp is beyond the year 9999") from error
+        raise LaneUnfit(f"{what} is beyond the year 9999") from error
 
 
 def _put(tree: dict[str, Any], path: tuple[str, ...], text: str | None) -> None:

@@ -7,14 +7,12 @@ import pytest
 from maintainer.delta.commands.command_session import (
     in_partitions,
     optimize,
-    partition_types,
     reorg_purge,
     set_properties,
     table_name,
     text_literal,
 )
 from maintainer.model.table.table_facts import TableRef
-from tests.support.tables.builders import make_schema
 
 
 def test_tables_by_name_and_by_path() -> None:
@@ -42,7 +40,6 @@ def test_partitions_are_named_by_type() -> None:
         " OR (`p` = 'it\\'s' AND `d` = CAST('2024-01-31' AS date) AND `n` = CAST('1.50' AS decimal(9,2)))"
     )
     assert in_partitions([()], {}) == "true"
-    assert partition_types(make_schema({"a": "long", "P": "date"}), ("p",)) == {"p": "date"}
 
 
 def test_commands() -> None:

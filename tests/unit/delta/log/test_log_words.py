@@ -7,14 +7,22 @@ from typing import Any
 import pytest
 
 from maintainer.delta.log.actions import PartitionNames, committed_files
-from maintainer.delta.log.schema_names import collected_schema, name_parts, stats_columns
+from maintainer.delta.log.schema_names import collected_schema, name_parts
+from maintainer.delta.proof.statistics_figures import stats_columns
 from maintainer.delta.storage.log_paths import file_uri, text_uri
 from tests.support.tables.builders import make_file
 
 
 @pytest.mark.parametrize(
     ("name", "parts"),
-    [("a.b", ["a", "b"]), ("`a.b`.c", ["a.b", "c"]), ("`a``b`", ["a`b"]), ("a b", ["a b"]), ("", [""])],
+    [
+        ("a.b", ["a", "b"]),
+        ("`a.b`.c", ["a.b", "c"]),
+        ("`a``b`", ["a`b"]),
+        ("a b", ["a b"]),
+        ("", [""]),
+        (".a..", ["", "a", "", ""]),
+    ],
 )
 def test_parts_of_a_name(name: str, parts: list[str]) -> None:
     assert name_parts(name) == parts

@@ -6,8 +6,9 @@ import pytest
 
 from maintainer.delta.jvm.gateway import has_signature
 from maintainer.delta.log.actions import removed_key
-from maintainer.delta.log.schema_names import dotted, logical_names, physical_path_to_logical, quote, stats_columns
+from maintainer.delta.log.schema_names import dotted, logical_names, physical_path_to_logical, quote
 from maintainer.delta.proof.row_comparison import comparable
+from maintainer.delta.proof.statistics_figures import stats_columns
 from maintainer.delta.rewrite.commit.rewrite_commit import optimize_metrics
 from maintainer.delta.storage.file_store import java_quote
 from maintainer.model.plan.steps import Batch, Bin

@@ -117,7 +117,7 @@ def test_what_a_commit_names_is_not_discarded(
     facts = LocalReader().facts(table.ref)
     job = RewriteJob(cast(Any, None), facts, cast(Any, None), Batch((Bin(facts.files[:1]),)), "", cast(Any, None))
     job.file_prefix = "part-run-1-"
-    job.opened_storage, job.read_version, job.is_tried, job.is_written = LocalTable(table.path), 1, is_tried, True
+    job.storage, job.read_version, job.is_tried, job.is_written = LocalTable(table.path), 1, is_tried, True
     if committed is None:
         table.file(f"_delta_log/{table.head:020}.json", 0).unlink()
         (table.path / f"_delta_log/{2:020}.json").mkdir()
@@ -249,7 +249,7 @@ def test_a_commit_does_not_begin_where_a_file_has_another_text_of_its_partition_
         Batch((Bin((file,)),)), "", cast(Any, None),
     )  # fmt: skip
     job.metadata = {"schemaString": json.dumps(schema), "partitionColumns": ["p"]}
-    job.opened_storage = cast(Any, SimpleNamespace(commits=lambda after_version: []))
+    job.storage = cast(Any, SimpleNamespace(commits=lambda after_version: []))
     monkeypatch.setattr(rewrite_commit, "newest", lambda job: (None, live))
     with pytest.raises(CommitConflict, match="1 of 1 files are no longer live as planned"):
         rewrite_commit._on_newest(job, cast(Any, None))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 from maintainer.delta.log.actions import LoggedFile, num_records
-from maintainer.delta.snapshot.log_reader import VersionState
-from maintainer.model.table.table_facts import DataFile, DeletionVector, Protocol, TableRef
+from maintainer.delta.log.replay.version_replay import LogState
+from maintainer.delta.snapshot.log_reader import facts_of
+from maintainer.model.table.table_facts import DataFile, DeletionVector, Protocol, TableFacts, TableRef
 
 PHYSICAL = {"delta.columnMapping.physicalName": "col-1"}
 SCHEMA = {
@@ -19,10 +21,8 @@ SCHEMA = {
         {"name": "Day", "type": "string", "nullable": True, "metadata": PHYSICAL},
     ],
 }
-STATE = VersionState(
-    location="file:/t",
+STATE = LogState(
     version=7,
-    committed_at_ms=99,
     metadata={
         "id": "a-b",
         "schemaString": json.dumps(SCHEMA),
@@ -30,9 +30,12 @@ STATE = VersionState(
         "configuration": {"b": "2", "a": "1"},
     },
     protocol={"minReaderVersion": 3, "minWriterVersion": 7, "writerFeatures": ["z", "y"]},
-    clustering=None,
-    indexed_schema={"type": "struct", "fields": SCHEMA["fields"][:1]},
 )
+
+
+def facts_with(files: Iterable[LoggedFile]) -> TableFacts:
+    collected = {"type": "struct", "fields": SCHEMA["fields"][:1]}
+    return facts_of(TableRef("/t"), "file:/t", STATE, 99, files, collected)
 
 
 def add(path: str, **more: Any) -> LoggedFile:
@@ -41,8 +44,7 @@ def add(path: str, **more: Any) -> LoggedFile:
 
 def test_facts_have_logical_names_and_sorted_parts() -> None:
     vector = {"storageType": "u", "pathOrInlineDv": "abc", "offset": 4, "sizeInBytes": 9, "cardinality": 2}
-    facts = STATE.facts(
-        TableRef("/t"),
+    facts = facts_with(
         iter([
             add("b", stats='{"numRecords":3}', deletionVector=vector, tags={"t": "2", "s": "1"}),
             add("a", partitionValues={"col-1": None}),
@@ -58,7 +60,7 @@ def test_facts_have_logical_names_and_sorted_parts() -> None:
 
 
 def test_files_of_one_partition_share_its_values() -> None:
-    facts = STATE.facts(TableRef("/t"), [add("a"), add("b")])
+    facts = facts_with([add("a"), add("b")])
     assert facts.files[0].partition_values is facts.files[1].partition_values
 
 
