@@ -59,6 +59,12 @@ def named(names: Sequence[str], at_most: int) -> str:
     return ", ".join(names[:at_most]) + more
 
 
+def shortened(lines: Sequence[str], at_most: int) -> str:
+    """Print the first of some findings, one on each line, and how many more there are."""
+    more = [f"and {len(lines) - at_most:,} more"] if len(lines) > at_most else []
+    return "\n".join([*lines[:at_most], *more])
+
+
 def grouped(items: Iterable[_Item], key: Callable[[_Item], _Key]) -> dict[_Key, list[_Item]]:
     """Put items of one key together, in the order of the first."""
     groups: dict[_Key, list[_Item]] = {}

@@ -163,7 +163,8 @@ def open_engine(options: EngineOptions | None = None) -> Iterator[OpenedEngine]:
 
 
 def _open(options: EngineOptions) -> AbstractContextManager[OpenedEngine]:
-    from maintainer.delta.commands.connect_session import active_connect_session, remote_of
+    from maintainer.delta.commands.connect_session import active_connect_session
+    from maintainer.delta.spark.start_conf import remote_of
 
     connected_one = active_connect_session()
     remote = remote_of(options, os.environ) is not None or connected_one is not None

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from maintainer.delta.commands.command_session import CommandSession
 from maintainer.delta.spark.session_settings import refuse_unsafe, set_and_check, worker_settings
-from maintainer.delta.spark.start_conf import DELTA_EXTENSION, EXTENSIONS
+from maintainer.delta.spark.start_conf import CONNECT_SCHEME, DELTA_EXTENSION, EXTENSIONS, REMOTE_VARIABLE, remote_of
 from maintainer.delta.storage.failures.engine_failures import message_of
 from maintainer.engine.process_loss import is_engine_lost
 from maintainer.engine.session_options import SessionOptions
@@ -27,8 +27,6 @@ from maintainer.errors import EnvironmentUnfit
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SCHEME = "sc://"
-REMOTE_VARIABLE = "SPARK_REMOTE"
 _MODE_VARIABLE = "SPARK_CONNECT_MODE_ENABLED"
 _urls: list[str] = []
 """The servers that runs of this process are connected to: the variables name the last, and are put back after all."""
@@ -38,12 +36,6 @@ _PACKAGES = ("pyspark", "grpc", "grpc_status", "google.rpc", "pandas", "pyarrow"
 
 UNKNOWN_CORES = 16
 """Tasks at once where the server does not say: Spark Connect has no question for it."""
-
-
-def remote_of(options: SessionOptions, env: Mapping[str, str]) -> str | None:
-    """The Spark Connect server that was asked for: ``--remote`` or ``--master sc://``, ``--conf``, ``SPARK_REMOTE``."""
-    master = options.master if (options.master or "").startswith(SCHEME) else None
-    return options.remote or master or options.conf_map.get("spark.remote") or env.get(REMOTE_VARIABLE) or None
 
 
 def active_connect_session() -> SparkSession | None:
@@ -94,7 +86,7 @@ def open_connect(options: SessionOptions, env: Mapping[str, str] | None = None) 
         # Cloned on the server: a session of its own beside the one that is active, which is left as it is.
         yield _checked(borrowed, cast(Any, borrowed).cloneSession, options)
         return
-    if url is None or not url.startswith(SCHEME):
+    if url is None or not url.startswith(CONNECT_SCHEME):
         raise EnvironmentUnfit(
             "this is not the address of a Spark Connect server",
             code="E635",

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from maintainer.delta.commands.connect_session import remote_of
 from maintainer.delta.doctor import doctor_storage
 from maintainer.delta.doctor.doctor_model import Check, Status, check_connect, guarded
 from maintainer.delta.doctor.doctor_storage import check_remote_tables
@@ -35,7 +34,7 @@ from maintainer.delta.spark.java_home import Java, inspect_java
 from maintainer.delta.spark.jvm_launch import ClassArchive
 from maintainer.delta.spark.session_settings import SLOW_DEFAULTS, slow_settings, unsafe_settings
 from maintainer.delta.spark.spark_session import SessionLease, open_session, worker_session
-from maintainer.delta.spark.start_conf import JAVA_OPTIONS
+from maintainer.delta.spark.start_conf import JAVA_OPTIONS, remote_of
 from maintainer.engine.session_options import SessionOptions
 from maintainer.journal.folder.cache_home import HOME_VARIABLE
 from maintainer.model.table.table_facts import TableRef

@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from maintainer.delta.commands.connect_session import open_connect, remote_of
+from maintainer.delta.commands.connect_session import open_connect
+from maintainer.delta.spark.start_conf import remote_of
 from maintainer.engine.session_options import SessionOptions
 from maintainer.errors import MaintainerError
 

@@ -106,8 +106,8 @@ def check_tables(root: Path, locations: Sequence[str]) -> Iterator[Check]:
     found = [fault for path in local if (fault := _fault_of(path)) is not None]
     if local and len(found) < len(local):
         yield Check("tables", Status.OK, f"{len(local) - len(found)} of {len(local)} on local paths can be read")
-    for faults in by_cause(found, lambda fault: (fault.status, fault.what)):
-        yield from _said(faults)
+    for faults in by_cause(found, lambda fault: (fault.status, fault.what), MIN_ALIKE):
+        yield _said(faults)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +120,14 @@ class _Fault:
     fix: str
 
 
-def _said(faults: Sequence[_Fault]) -> Iterator[Check]:
-    """Return a check for each table, or one for three or more: a disk that is not there is one cause."""
-    if len(faults) < MIN_ALIKE:
-        yield from (Check("table", fault.status, f"{fault.where} {fault.what}", fault.fix) for fault in faults)
-        return
+def _said(faults: Sequence[_Fault]) -> Check:
+    """Return a check for a table, or one for three or more: a disk that is not there is one cause."""
     first, *others = faults
+    if not others:
+        return Check("table", first.status, f"{first.where} {first.what}", first.fix)
     names = named([fault.where for fault in others], MAX_NAMED_TABLES)
     detail = f"{first.where} {first.what}\nthe same of {len(others)} more tables: {names}"
-    yield Check("table", first.status, detail, f"{first.fix}; then alike for the others")
+    return Check("table", first.status, detail, f"{first.fix}; then alike for the others")
 
 
 def _fault_of(path: Path) -> _Fault | None:

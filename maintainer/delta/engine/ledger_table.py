@@ -196,8 +196,10 @@ class LedgerTable:
         Raises:
             MaintainerError: It is there and cannot be read.
         """
+        from delta.tables import DeltaTable
+
         try:
-            if not self._exists():
+            if not DeltaTable.isDeltaTable(self._jvm.spark, self.location):
                 return []
             return question(self._jvm.spark.read.format("delta").load(self.location))
         except Exception as error:  # every kind of engine error, sorted out below
@@ -208,11 +210,6 @@ class LedgerTable:
 
         (newest,) = DeltaTable.forPath(self._jvm.spark, self.location).history(1).select("version").collect()
         return int(newest[0])
-
-    def _exists(self) -> bool:
-        from delta.tables import DeltaTable
-
-        return bool(DeltaTable.isDeltaTable(self._jvm.spark, self.location))
 
     def _write(self, rows: Sequence[LedgerRow], token: str, number: int) -> None:
         """Append once, exclusively, and check that the commit is in the log.

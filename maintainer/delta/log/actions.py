@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from maintainer.delta.log.schema_names import PHYSICAL_NAME
+from maintainer.delta.log.schema_names import physical_name
 from maintainer.delta.storage.log_paths import partition_spelling as one_spelling
 from maintainer.model.table.table_facts import DataFile, DeletionVector, FileKey, PartitionValues, Protocol, TableFacts
 
@@ -130,7 +130,7 @@ def to_physical(schema: dict[str, Any], column: str) -> str:
     """The name under which the log stores a column's partition values: physical under column mapping."""
     for field in schema["fields"]:
         if field["name"].lower() == column.lower():
-            return str(field["metadata"].get(PHYSICAL_NAME, field["name"]))
+            return physical_name(field)
     return column
 
 

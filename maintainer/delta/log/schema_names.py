@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
+
+from maintainer.model.table.table_features import INDEXED_COLUMNS_NUMBER, NUM_INDEXED_COLUMNS, num_indexed_columns
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
@@ -26,28 +28,47 @@ def dotted(parts: tuple[str, ...]) -> str:
     return ".".join(quote(part) if "." in part or "`" in part else part for part in parts)
 
 
+def physical_name(field: Mapping[str, Any]) -> str:
+    """The name under which files and the log keep a field's values."""
+    return str((field.get("metadata") or {}).get(PHYSICAL_NAME, field["name"]))
+
+
 def logical_names(schema: dict[str, Any]) -> dict[str, str]:
     """Top-level physical name to logical name, in the schema's order."""
-    return {field["metadata"].get(PHYSICAL_NAME, field["name"]): field["name"] for field in schema["fields"]}
+    return {physical_name(field): field["name"] for field in schema["fields"]}
 
 
 def physical_path_to_logical(schema: dict[str, Any], path: list[str]) -> str:
     """A path of physical names (as the clustering domain stores it) as a dotted logical name."""
-    parts: list[str] = []
-    fields = schema["fields"]
-    for name in path:
-        field = next((field for field in fields if field["metadata"].get(PHYSICAL_NAME, field["name"]) == name), None)
+    fields = _fields_along(schema, path, physical_name)
+    return dotted(tuple(path) if fields is None else tuple(field["name"] for field in fields))
+
+
+def physical_path(schema: dict[str, Any], column: str) -> tuple[str, ...]:
+    """The path of a column (dotted, in back-ticks where needed) as statistics name it.
+
+    Raises:
+        ValueError: The schema has no such column.
+    """
+    parts = [part.lower() for part in name_parts(column)]
+    fields = _fields_along(schema, parts, lambda field: str(field["name"]).lower())
+    if fields is None:
+        raise ValueError(f"no column {column}")
+    return tuple(map(physical_name, fields))
+
+
+def _fields_along(
+    schema: dict[str, Any], names: Iterable[str], name_of: Callable[[dict[str, Any]], str]
+) -> list[dict[str, Any]] | None:
+    """The fields on a path, each within the one before; None where there is none of such a name."""
+    fields, found = schema["fields"], list[dict[str, Any]]()
+    for name in names:
+        field = next((field for field in fields if name_of(field) == name), None)
         if field is None:
-            return dotted(tuple(path))
-        parts.append(field["name"])
+            return None
+        found.append(field)
         fields = field["type"]["fields"] if isinstance(field["type"], dict) and "fields" in field["type"] else []
-    return dotted(tuple(parts))
-
-
-NUM_INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
-
-DEFAULT_INDEXED_COLUMNS = 32
-"""Delta's default of ``delta.dataSkippingNumIndexedCols``: statistics name so many leaf columns at most."""
+    return found
 
 
 def indexed_schema(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,7 +78,7 @@ def indexed_schema(metadata: Mapping[str, Any]) -> dict[str, Any]:
         ValueError: A number of columns that is no number; Delta does not read such a table.
     """
     properties = metadata["configuration"]
-    if not re.fullmatch(r"[+-]?[0-9]+", properties.get(NUM_INDEXED_COLUMNS, "0")):
+    if not INDEXED_COLUMNS_NUMBER.fullmatch(properties.get(NUM_INDEXED_COLUMNS, "0")):
         raise ValueError(f"{NUM_INDEXED_COLUMNS} is {properties[NUM_INDEXED_COLUMNS]!r}")
     schema, partition_columns = table_schema(metadata)
     return collected_schema(schema, properties, partition_columns)
@@ -83,8 +104,7 @@ def collected_schema(
         listed = (name.strip() for name in _LISTED.findall(named))
         named_paths = {tuple(part.lower() for part in name_parts(name)) for name in listed if name}
         return {"type": "struct", "fields": _named(data, (), named_paths)}
-    limit = properties.get(NUM_INDEXED_COLUMNS, str(DEFAULT_INDEXED_COLUMNS))
-    number = int(limit) if limit.lstrip("+-").isdigit() else DEFAULT_INDEXED_COLUMNS
+    number = num_indexed_columns(properties)
     return {"type": "struct", "fields": data if number < 0 else _first(data, number)[0]}
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from maintainer.delta.log.schema_names import PHYSICAL_NAME, dotted, quote
+from maintainer.delta.log.schema_names import dotted, physical_name, quote
 from maintainer.model.run.receipts import Fingerprint
 
 MAX_COLUMNS = 40
@@ -86,7 +86,7 @@ def _leaves(
     for field in fields:
         kind, metadata = field["type"], field.get("metadata") or {}
         here = (*logical, field["name"])
-        stored = (*physical, metadata.get(PHYSICAL_NAME, field["name"]))
+        stored = (*physical, physical_name(field))
         if isinstance(kind, dict) and kind["type"] == "struct":
             yield from _leaves(kind["fields"], here, stored)
         else:

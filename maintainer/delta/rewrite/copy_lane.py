@@ -223,18 +223,17 @@ def compute_statistics(
     import pyarrow as pa
 
     floats = [path for path, kind in leaves_of(schema) if pa.types.is_floating(kind)]
-    listed = tuple((column.physical, column.kind) for column in columns)
-    total, wrong = FileStatistics(listed), []
+    total, wrong = FileStatistics(columns), []
     for add, local_path, footer in sources:
-        bounded = tuple((path, "double") for path in floats if ".".join(path) in footer.bounded_floats)
-        statistics, of_floats = FileStatistics(listed), FileStatistics(bounded)
-        roots = {path[0] for path, _ in (*listed, *bounded)}
+        bounded = [StatisticsColumn((), path, "double") for path in floats if ".".join(path) in footer.bounded_floats]
+        statistics, of_floats = FileStatistics(columns), FileStatistics(bounded)
+        roots = {column.physical[0] for column in (*columns, *bounded)}
         # Without a column a batch has no rows to count.
         wanted = pa.schema([field for field in schema if field.name in roots] or [schema.field(0)])
         for batch in read_rows([SourceFile(local_path)], wanted, by_id=False, check_stop=check_stop):
             statistics.add(batch)
             of_floats.add(batch)
-            if hidden := [".".join(figures.path) for figures in of_floats.figures if figures.has_nan]:
+            if hidden := [".".join(figures.column.physical) for figures in of_floats.figures if figures.has_nan]:
                 raise LaneUnfit(f"a footer leaves NaN out of the bounds of {hidden[0]}, by which readers skip rows")
         total.include(statistics)
         wrong += [f"{add['path']}: {finding}" for finding in _wrong_in_log(statistics, columns, add.get("stats"))]

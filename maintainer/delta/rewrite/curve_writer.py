@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from maintainer.delta.log.schema_names import quote, table_schema
-from maintainer.delta.snapshot.column_statistics import parse_statistics, physical_path, range_in
+from maintainer.delta.log.schema_names import physical_path, quote, table_schema
+from maintainer.delta.snapshot.column_statistics import parse_statistics, range_in
 from maintainer.errors import CommitConflict, CommitNotLanded
 from maintainer.model.plan.steps import Bin, RewriteStep, ZOrderStep
 from maintainer.model.plan.zorder_turn import ZOrderTurn

@@ -164,7 +164,7 @@ class RewriteJob:
 
     @cached_property
     def storage(self) -> TableStorage:
-        """The table's."""
+        """Where the table's files and its log are."""
         return self.live_files.storage(self.facts.location)
 
     @cached_property

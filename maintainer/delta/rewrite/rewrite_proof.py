@@ -29,7 +29,7 @@ from maintainer.errors import FileAbsent, MaintainerError, TableError, Verificat
 from maintainer.model.plan.lanes import NOTHING_JUDGED
 from maintainer.model.run.progress import Phase
 from maintainer.model.run.receipts import Fingerprint, Proof
-from maintainer.units import count_of
+from maintainer.units import count_of, shortened
 
 COLLECTS_STATISTICS = "spark.databricks.delta.stats.collect"
 
@@ -113,7 +113,7 @@ def _prove_adds(job: RewriteJob) -> None:
 
 def _refuse_actions(job: RewriteJob, problems: list[str]) -> None:
     if problems:
-        raise _wrong(job, "V502", "the commit would differ from the plan", shortened(problems))
+        raise _wrong(job, "V502", "the commit would differ from the plan", shortened(problems, SHOWN))
 
 
 def _joined(job: RewriteJob, parts: list[ProofPart], started: float) -> Proof:
@@ -165,7 +165,7 @@ def _compare_with_log(job: RewriteJob, proof: Proof) -> None:
         "the table's log and its files have different row counts; nothing was committed",
         code="T421",
         where=f"{job.where}@{job.read_version}",
-        found=shortened(wrong),
+        found=shortened(wrong, SHOWN),
         allowed=f"{count_of(proof.rows_in_log, 'row')} in {count_of(len(job.batch.files), 'file')}",
         help="a file was damaged or its writer counted wrong: see `maintainer explain T421`",
     )
@@ -186,7 +186,7 @@ def _prove_statistics(job: RewriteJob, part: ProofPart) -> None:
         else:
             problems += _wrong_in(file.add, measured.columns, figures, strictness)
     if problems:
-        raise _wrong(job, "V506", "the statistics of new files do not fit their rows", shortened(problems))
+        raise _wrong(job, "V506", "the statistics of new files do not fit their rows", shortened(problems, SHOWN))
 
 
 def _wrong(job: RewriteJob, code: str, what: str, found: str, allowed: str | None = None) -> VerificationFailed:
@@ -248,12 +248,6 @@ def _why_not_as_proven(deletes: CarriedDeletes, file: WrittenFile) -> list[str]:
     proven = next(str(before.add["stats"]) for before in deletes.written if before.path == file.path)
     expected = widened(proven) if file.path in deletes.vectors else proven
     return [] if file.add.get("stats") == expected else [f"{file.path}: its statistics are not those that were proven"]
-
-
-def shortened(problems: list[str]) -> str:
-    """Return the first problems, one on each line, and how many more there are."""
-    more = len(problems) - SHOWN
-    return "\n".join([*problems[:SHOWN], *([f"and {more} more"] if more > 0 else [])])
 
 
 def _counted(rows: int, sums: tuple[int, ...]) -> str:

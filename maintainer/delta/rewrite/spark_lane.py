@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
-from maintainer.delta.log.schema_names import fresh_prefix
+from maintainer.delta.log.schema_names import fresh_prefix, quote
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.proof.fingerprint import combine, hashed_columns, sum_expressions
 from maintainer.delta.rewrite.commit.batch_transaction import begin, begin_writing
@@ -109,7 +109,7 @@ def _lay_out(jvm: DeltaJvm, frame: DataFrame, step: RewriteStep, bin_: Bin) -> D
     ranged = frame.coalesce(1) if num_files == 1 else frame.repartitionByRange(num_files, *step.order_columns)
     # The partition columns stand first in the sort within a file, though a bin has one value of each: the writer asks
     # for rows by partition, and would sort them again by those columns alone if it were not told that they are.
-    constant = ["`" + column.replace("`", "``") + "`" for column, _ in bin_.partition_values]
+    constant = [quote(column) for column, _ in bin_.partition_values]
     return ranged.sortWithinPartitions(*constant, *step.order_columns)
 
 

@@ -11,30 +11,14 @@ from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.actions import named_in, statistics_in, value_at
-from maintainer.delta.log.schema_names import DEFAULT_INDEXED_COLUMNS, PHYSICAL_NAME, name_parts
+from maintainer.delta.log.schema_names import physical_path
 from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, DataFile, FileRange, TableFacts
+from maintainer.model.table.table_features import num_indexed_columns
 from maintainer.planning.curve.revision import MAX_SAMPLED_FILES
 
 SAMPLE_SEED = 7
-
-
-def physical_path(schema: dict[str, Any], column: str) -> tuple[str, ...]:
-    """The path of a column (dotted, in back-ticks where needed) as statistics name it.
-
-    Raises:
-        ValueError: The schema has no such column.
-    """
-    parts: list[str] = []
-    fields = schema["fields"]
-    for part in name_parts(column):
-        field = next((field for field in fields if field["name"].lower() == part.lower()), None)
-        if field is None:
-            raise ValueError(f"no column {column}")
-        parts.append(field["metadata"].get(PHYSICAL_NAME, field["name"]))
-        fields = field["type"]["fields"] if isinstance(field["type"], dict) and "fields" in field["type"] else []
-    return tuple(parts)
 
 
 def range_in(stats: Mapping[str, Any], path: Sequence[str]) -> FileRange:
@@ -147,7 +131,7 @@ def all_columns_have_stats(facts: TableFacts) -> bool:
     properties = facts.property_map
     if "delta.dataSkippingStatsColumns" in properties:
         return False
-    limit = int(properties.get("delta.dataSkippingNumIndexedCols", DEFAULT_INDEXED_COLUMNS))
+    limit = num_indexed_columns(properties)
     return limit < 0 or int(properties.get("delta.columnMapping.maxColumnId", "0")) <= limit
 
 

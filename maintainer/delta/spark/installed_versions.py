@@ -35,16 +35,6 @@ class Versions:
     delta: str
     spark_home: Path
 
-    @property
-    def spark_line(self) -> str:
-        """Spark's version without the last part."""
-        return spark_line(self.pyspark)
-
-    @property
-    def hadoop(self) -> str | None:
-        """The version of the Hadoop that this Spark brings along; None where it does not say."""
-        return hadoop_version(self.spark_home)
-
 
 def spark_line(version: str) -> str:
     """Return the first two parts of a version of Spark."""

@@ -37,6 +37,7 @@ from maintainer.delta.spark.installed_versions import (
     HADOOP_VERSION,
     SPARK_LINE,
     Versions,
+    hadoop_version,
     installed,
     pyspark_version,
     spark_line,
@@ -44,6 +45,7 @@ from maintainer.delta.spark.installed_versions import (
 from maintainer.delta.spark.java_home import Java, run_java
 from maintainer.errors import EnvironmentUnfit
 from maintainer.journal.folder.cache_home import HOME_VARIABLE, cache_home
+from maintainer.units import shortened
 
 _DELTA = "delta-"
 
@@ -139,8 +141,8 @@ def jar_folder(env: Mapping[str, str] | None = None) -> Path:
 
 def needed_jars(versions: Versions, connectors: Iterable[str] = ()) -> tuple[Jar, ...]:
     """Return Delta's JARs and those of the connectors for some kinds of object store."""
-    hadoop = versions.hadoop or HADOOP_VERSION
-    return (*delta_jars(versions.spark_line, versions.delta), *connector_jars(connectors, hadoop))
+    hadoop = hadoop_version(versions.spark_home) or HADOOP_VERSION
+    return (*delta_jars(spark_line(versions.pyspark), versions.delta), *connector_jars(connectors, hadoop))
 
 
 def unfit_jars(folder: Path, needed: Iterable[Jar]) -> dict[str, str]:
@@ -190,7 +192,7 @@ def ensure_jars(
             raise _jars_unavailable(
                 f"{JARS_VARIABLE} names a folder without all JARs that are needed",
                 folder,
-                found=_listing(problems),
+                found=shortened([f"{name}: {problem}" for name, problem in problems.items()], MAX_NAMED_JARS),
             )
         _fetch_into(folder, [jar for jar in needed if jar.file_name in problems], java, versions, env)
     return tuple(folder / jar.file_name for jar in needed)
@@ -244,12 +246,6 @@ def _jars_unavailable(
             f"that it names, and set {JARS_VARIABLE} to the copy"
         ),
     )
-
-
-def _listing(problems: Mapping[str, str]) -> str:
-    named = [f"{name}: {problem}" for name, problem in problems.items()]
-    rest = len(named) - MAX_NAMED_JARS
-    return "\n".join([*named[:MAX_NAMED_JARS], *([f"and {rest} more"] if rest > 0 else [])])
 
 
 def _sha256(path: Path) -> str:

@@ -8,9 +8,12 @@ overhead on small tables small and depend on the number of cores; ``--conf`` may
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from maintainer.errors import EnvironmentUnfit
+
+if TYPE_CHECKING:
+    from pyspark.sql.conf import RuntimeConfig
 
 PADS_CHAR = "spark.sql.readSideCharPadding"
 """Off while a rewrite reads, writes and proves. Spark pads what it reads of a CHAR column and would write it so, and
@@ -136,18 +139,7 @@ def worker_settings(cores: int, user_conf: Mapping[str, str]) -> dict[str, str |
     return settings
 
 
-class RuntimeSettings(Protocol):
-    """The settings of a session, classic or of Spark Connect, as far as they are needed here."""
-
-    def get(self, key: str, default: str | None, /) -> str | None:
-        """A setting's value, or the default where it is not set."""
-
-    def set(self, key: str, value: str, /) -> None: ...
-
-    def unset(self, key: str, /) -> None: ...
-
-
-def set_and_check(conf: RuntimeSettings, settings: Mapping[str, str | None]) -> None:
+def set_and_check(conf: RuntimeConfig, settings: Mapping[str, str | None]) -> None:
     """Set settings (None: take away) and read every one back.
 
     Raises:

@@ -199,15 +199,25 @@ def read_spark_defaults(spark_home: Path, env: Mapping[str, str]) -> dict[str, s
     return settings
 
 
+REMOTE_VARIABLE = "SPARK_REMOTE"
+CONNECT_SCHEME = "sc://"
+
+
+def remote_of(options: SessionOptions, env: Mapping[str, str]) -> str | None:
+    """The Spark Connect server that was asked for: ``--remote`` or ``--master sc://``, ``--conf``, ``SPARK_REMOTE``."""
+    master = options.master if (options.master or "").startswith(CONNECT_SCHEME) else None
+    return options.remote or master or options.conf_map.get("spark.remote") or env.get(REMOTE_VARIABLE) or None
+
+
 def refuse_connect(options: SessionOptions, env: Mapping[str, str]) -> None:
     """Refuse to start where Spark Connect was asked for.
 
     Raises:
         NotSupportedYet: E620.
     """
-    remote = options.remote or options.conf_map.get("spark.remote") or env.get("SPARK_REMOTE")
-    if (options.master or "").startswith("sc://") or remote:
-        raise connect_refusal(f"Spark Connect was asked for: {options.master or remote}")
+    remote = remote_of(options, env)
+    if remote is not None:
+        raise connect_refusal(f"Spark Connect was asked for: {remote}")
 
 
 def connect_refusal(found: str) -> NotSupportedYet:

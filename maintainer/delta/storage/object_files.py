@@ -90,14 +90,6 @@ def _keep(key: tuple[str, str], data: bytes) -> None:
             _PROCESS.num_bytes -= len(_PROCESS.bodies.popitem(last=False)[1])
 
 
-def _popped(key: tuple[str, str]) -> bytes | None:
-    """Return what is kept, and keep it no longer."""
-    with _PROCESS.lock:
-        data = _PROCESS.bodies.pop(key, None)
-        _PROCESS.num_bytes -= len(data or b"")
-    return data
-
-
 def _key_of_end(uri: str, size_bytes: int) -> tuple[str, str]:
     """What the end of a data file is kept under: names of data files are never given twice."""
     return uri, f"end of {size_bytes}"
@@ -306,7 +298,9 @@ class ObjectFiles(FileStore):
 
     def read_end(self, file: StoredFile, last_bytes: int) -> bytes:
         """The end of a file which was fetched is there, once, and is returned as it is."""
-        kept = _popped(_key_of_end(file.uri, file.size_bytes))
+        with _PROCESS.lock:
+            kept = _PROCESS.bodies.pop(_key_of_end(file.uri, file.size_bytes), None)
+            _PROCESS.num_bytes -= len(kept or b"")
         if kept is not None and len(kept) >= min(last_bytes, file.size_bytes):
             return kept
         name, start = self._name(file.uri), max(0, file.size_bytes - last_bytes)

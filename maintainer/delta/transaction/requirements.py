@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import urlsplit
@@ -175,7 +174,8 @@ def refuse_irregular_files(storage: TableStorage, paths: Iterable[str], where: s
     """
     if storage.files.asks_by_request:
         return
-    others = [path for path in paths if _is_something_else(local_path(storage.uri(path)))]
+    places = ((path, local_path(storage.uri(path))) for path in paths)
+    others = [path for path, place in places if os.path.exists(place) and not os.path.isfile(place)]
     if others:
         noun = "live file of the table is not a regular file"
         if len(others) > 1:
@@ -184,13 +184,6 @@ def refuse_irregular_files(storage: TableStorage, paths: Iterable[str], where: s
             f"{len(others)} {noun} but a pipe, a folder or a device", code="T422", where=where,
             found="\n".join(others[:MAX_NAMED]), help=f"bring the file back from a backup; {RESTORE_TAKES_BACK}",
         )  # fmt: skip
-
-
-def _is_something_else(path: str) -> bool:
-    try:
-        return not stat.S_ISREG(os.stat(path).st_mode)
-    except OSError:
-        return False
 
 
 def refuse_empty_commits(log_files: Iterable[StoredFile], where: str) -> None:

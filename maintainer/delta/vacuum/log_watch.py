@@ -10,6 +10,7 @@ from maintainer.delta.storage.table_log import LogEntry, commits_among
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import CommitConflict
 from maintainer.model.table.log_names import LOG_FOLDER, SIDECAR_FOLDER, is_of_log
+from maintainer.units import shortened
 
 MAX_NAMED = 5
 
@@ -81,10 +82,9 @@ class LogWatch:
             if now.get(uri) != file and not (uri not in now and first is not None and _is_before(file.name, first))
         ]
         if changed:
-            more = f"\nand {len(changed) - MAX_NAMED:,} more" if len(changed) > MAX_NAMED else ""
             raise CommitConflict(
                 "the log is not the one that the deletion was planned on",
-                where=self._where, found="\n".join(changed[:MAX_NAMED]) + more,
+                where=self._where, found=shortened(changed, MAX_NAMED),
                 allowed="commits and checkpoints of the same size, time and tag",
                 help=f"nothing was deleted; plan again. Find out who overwrites or removes files in {LOG_FOLDER}",
             )  # fmt: skip

@@ -13,6 +13,7 @@ from maintainer.model.closed_types import TextEnum
 from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.model.table.storage_facts import Listing, Protection, ProtectionReason
 from maintainer.model.table.store_requests import LISTED_AT_ONCE, MOST_LISTED
+from maintainer.units import named
 
 MAX_LISTED = 5_000_000
 """Entries after which a listing is given up: then nothing untracked is deleted."""
@@ -210,5 +211,4 @@ def is_hidden(name: str, partition_columns: tuple[str, ...]) -> bool:
 
 def _protection_of(foreign: _Foreign, paths: list[str]) -> Protection:
     why = ProtectionReason.SYMLINK if foreign is _Foreign.LINK else ProtectionReason.NESTED_TABLE
-    more = f" and {len(paths) - _SHOWN:,} more" if len(paths) > _SHOWN else ""
-    return Protection(why, f"{foreign}: {', '.join(sorted(paths)[:_SHOWN])}{more}", 0)
+    return Protection(why, f"{foreign}: {named(sorted(paths), _SHOWN)}", 0)

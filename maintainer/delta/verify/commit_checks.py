@@ -19,7 +19,7 @@ from maintainer.delta.proof.proof_actions import (
 from maintainer.delta.proof.row_comparison import FileSet, measure, measure_both, rows_that_differ
 from maintainer.delta.proof.statistics_figures import Measured
 from maintainer.delta.proof.statistics_verdict import judge, source_findings, strictness_of, wrong_sources
-from maintainer.delta.rewrite.rewrite_proof import shortened
+from maintainer.delta.rewrite.rewrite_proof import SHOWN
 from maintainer.delta.spark.session_settings import PADS_CHAR, TIME_ZONE
 from maintainer.delta.storage.failures.engine_failures import is_store_silent, message_of
 from maintainer.delta.storage.table_log import LogEntry
@@ -33,7 +33,7 @@ from maintainer.model.run.commit_verdict import CheckResult, CommitCheck
 from maintainer.model.run.receipts import Fingerprint
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import FileKey, TableFacts
-from maintainer.units import count_of
+from maintainer.units import count_of, shortened
 
 SAME_ROWS = "the rows removed are the rows added"
 INPUTS_FIT = "before this commit, the log was right about the removed files"
@@ -220,7 +220,7 @@ class CommitWork:
         num_files = sum(bool(add.get("stats")) for add in self.adds)
         yield _judged("statistics", STATISTICS_FIT, wrong, count_of(num_files, "file"))
         if notes:
-            yield CommitCheck("statistics", STATISTICS_EXACT, CheckResult.NOTED, shortened(notes))
+            yield CommitCheck("statistics", STATISTICS_EXACT, CheckResult.NOTED, shortened(notes, SHOWN))
 
     def _inputs(self, judged: Sequence[AddAction], in_log: int | None, measured: Measured) -> CommitCheck:
         """What the log said of the removed files: the commit found it so, and is right or wrong by itself."""
@@ -235,7 +235,7 @@ class CommitWork:
             "inputs",
             INPUTS_FIT,
             CheckResult.NOTED if problems else CheckResult.PROVEN,
-            (shortened(problems) if problems else count_of(in_log or 0, "row")) + not_judged,
+            (shortened(problems, SHOWN) if problems else count_of(in_log or 0, "row")) + not_judged,
         )
 
     def _files(self) -> Iterator[CommitCheck]:
@@ -324,7 +324,7 @@ def row_problems(read: Fingerprint, added: Fingerprint, differing: int) -> list[
 
 def _judged(level: str, name: str, problems: Sequence[str], figures: str | None = None) -> CommitCheck:
     if problems:
-        return CommitCheck(level, name, CheckResult.WRONG, shortened(list(problems)))
+        return CommitCheck(level, name, CheckResult.WRONG, shortened(problems, SHOWN))
     return CommitCheck(level, name, CheckResult.PROVEN, figures)
 
 

@@ -20,10 +20,8 @@ from maintainer.model.run.optimize_metrics import (
 )
 from maintainer.model.run.receipts import CommitReceipt
 from maintainer.model.table.table_facts import FilesSeen, TableFacts
+from maintainer.model.table.table_features import NUM_INDEXED_COLUMNS, num_indexed_columns
 from maintainer.planning.operations.clustering import cube_of
-
-NUM_INDEXED_COLS = "delta.dataSkippingNumIndexedCols"
-DEFAULT_NUM_INDEXED_COLS = 32
 
 _NOT_CONSIDERED = STILL_WRITTEN | {
     ReasonCode.OUTSIDE_WHERE,
@@ -59,6 +57,7 @@ def rewrite_metrics(
     added = sum((receipt.files_added for receipt in receipts), NO_FILES)
     considered = _considered(plan, facts)
     vectors = sum(receipt.num_deletion_vectors_removed for receipt in receipts)
+    rows = sum(receipt.num_deletion_vector_rows_removed for receipt in receipts)
     spared = [entry for entry in plan.left_alone if entry.reason.code is ReasonCode.NOT_WORTH_IT]
     return OptimizeMetrics(
         num_files_added=added.total_files,
@@ -74,7 +73,7 @@ def rewrite_metrics(
         end_time_ms=ended_at_ms,
         z_order_stats=_zorder(step, rewritten) if isinstance(step, ZOrderStep) else None,
         clustering_stats=_clustering(rewritten) if isinstance(step, ClusterStep) else None,
-        deletion_vector_stats=_vectors(vectors, receipts) if vectors else None,
+        deletion_vector_stats=DeletionVectorStats(vectors, rows) if vectors else None,
         num_files_skipped_to_reduce_write_amplification=sum(entry.num_files for entry in spared),
         num_bytes_skipped_to_reduce_write_amplification=sum(entry.size_bytes for entry in spared),
         total_cluster_parallelism=max((receipt.total_cluster_parallelism for receipt in receipts), default=0),
@@ -110,14 +109,10 @@ def _considered(plan: TablePlan, facts: TableFacts) -> int:
 
 
 def _num_indexed_columns(facts: TableFacts) -> int:
-    """As Delta counts them: the property, -1 for all and 32 by default."""
-    lower = NUM_INDEXED_COLS.lower()
-    text = next((value for name, value in facts.properties if name.lower() == lower), "")
-    return int(text) if text.lstrip("-").isdecimal() else DEFAULT_NUM_INDEXED_COLS
-
-
-def _vectors(number: int, receipts: Sequence[CommitReceipt]) -> DeletionVectorStats:
-    return DeletionVectorStats(number, sum(receipt.num_deletion_vector_rows_removed for receipt in receipts))
+    """The property's name may be in any case."""
+    lower = NUM_INDEXED_COLUMNS.lower()
+    found = [text for name, text in facts.properties if name.lower() == lower]
+    return num_indexed_columns({NUM_INDEXED_COLUMNS: found[0]} if found else {})
 
 
 def _zorder(step: ZOrderStep, rewritten: Sequence[tuple[Batch, CommitReceipt]]) -> ZOrderStats:

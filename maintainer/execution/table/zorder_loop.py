@@ -50,7 +50,8 @@ def run_turns(worker: TableWorker, work: StepWork, step: ZOrderStep) -> StepStat
     for number in range(settings.max_turns):
         worker.control.check()
         check_window(worker)
-        facts = read_with_ranges(worker, step)
+        facts = worker.engine.reader.facts(worker.plan.ref)
+        facts = _with_ranges(worker, facts, loop_columns(step, facts))
         figures = figures_of(step, facts)
         _close(work, figures)
         work.boxes = layout_boxes(_revision(step, facts), facts, work.boxes)
@@ -83,11 +84,8 @@ def run_turns(worker: TableWorker, work: StepWork, step: ZOrderStep) -> StepStat
     return StepStatus.SUCCEEDED if work.commits else StepStatus.NOTHING_LEFT
 
 
-def read_with_ranges(worker: TableWorker, step: ZOrderStep) -> TableFacts:
-    """Read the table with the ranges that the next turn is chosen by."""
-    reader = worker.engine.reader
-    facts = reader.facts(worker.plan.ref)
-    return replace(facts, column_ranges=reader.column_ranges(facts, loop_columns(step, facts)))
+def _with_ranges(worker: TableWorker, facts: TableFacts, columns: tuple[str, ...]) -> TableFacts:
+    return replace(facts, column_ranges=worker.engine.reader.column_ranges(facts, columns))
 
 
 def figures_of(step: ZOrderStep, facts: TableFacts) -> LayoutFigures:
@@ -151,11 +149,8 @@ def run_full_zorder(worker: TableWorker, work: StepWork, step: ZOrderStep) -> St
 
 def _read_for_figures(worker: TableWorker, step: ZOrderStep) -> TableFacts | None:
     """Read the table with the ranges of the step's columns; None where that cannot be done, or costs too much."""
-    reader = worker.engine.reader
     try:
-        facts = reader.facts(worker.plan.ref)
-        if len(facts.files) > MAX_FILES_MEASURED:
-            return None
-        return replace(facts, column_ranges=reader.column_ranges(facts, step.columns))
+        facts = worker.engine.reader.facts(worker.plan.ref)
+        return None if len(facts.files) > MAX_FILES_MEASURED else _with_ranges(worker, facts, step.columns)
     except MaintainerError:
         return None

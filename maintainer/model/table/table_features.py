@@ -7,6 +7,7 @@ feature is on the list only if a test rewrites a table that has it. Names are De
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from maintainer.model.table.table_facts import Protocol
@@ -94,3 +95,15 @@ def unsupported_features(protocol: Protocol) -> tuple[str, ...]:
 def keeps_row_ids(properties: Mapping[str, str]) -> bool:
     """Return whether row tracking is on: Delta takes ``true`` in any case, and keeps it as it was written."""
     return properties.get("delta.enableRowTracking", "").lower() == "true"
+
+
+NUM_INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
+INDEXED_COLUMNS_NUMBER = re.compile(r"[+-]?[0-9]+")
+
+_DEFAULT_INDEXED_COLUMNS = 32
+
+
+def num_indexed_columns(properties: Mapping[str, str]) -> int:
+    """Return how many leaf columns Delta collects statistics for at most; negative for all."""
+    number = properties.get(NUM_INDEXED_COLUMNS, "")
+    return int(number) if INDEXED_COLUMNS_NUMBER.fullmatch(number) else _DEFAULT_INDEXED_COLUMNS

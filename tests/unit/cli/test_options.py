@@ -12,7 +12,8 @@ from maintainer.app.engine_access import EngineOptions, project_engine
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.run_spec import RunSpec, Shard
 from maintainer.cli.options import BUDGET, ENGINE, FAILURES, ROLLOUT, SHARD, spec_options
-from maintainer.delta.commands.connect_session import open_connect, remote_of
+from maintainer.delta.commands.connect_session import open_connect
+from maintainer.delta.spark.start_conf import remote_of
 from maintainer.delta.storage.failures.engine_failures import describe, is_cancelled, is_conflict
 from maintainer.engine.process_loss import is_engine_lost
 from maintainer.engine.session_options import SessionOptions

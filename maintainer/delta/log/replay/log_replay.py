@@ -145,7 +145,10 @@ def replay(
             elif "remove" in action:
                 _take_remove(log, storage, action["remove"], entry.version, committed_at_ms, late=late)
             elif "cdc" in action:
-                _take_change_data(log, storage, action["cdc"], entry.version, committed_at_ms)
+                # The feed of a version is deleted, when its time has come, and never added back.
+                body, uri = action["cdc"], storage.uri(action["cdc"]["path"])
+                path, size = _path_below(storage, body["path"], uri), int(body.get("size") or 0)
+                log.remove(uri, RemovedFile(path, size, committed_at_ms, "change_data", entry.version, True))
         took_ms = write_time_ms(info, first_ms, said_ms)
         if log.longest_write_ms < took_ms <= LONGEST_WRITE_BELIEVED_MS:
             log.longest_write_ms, log.longest_write_version = took_ms, entry.version
@@ -162,16 +165,6 @@ def _record(log: LogReplay, storage: TableStorage, body: dict[str, Any], uri: st
     if late:
         log.late.update(storage.readings(body["path"]))
     return vector
-
-
-def _take_change_data(
-    log: LogReplay, storage: TableStorage, body: dict[str, Any], version: int, committed_at_ms: int
-) -> None:
-    uri = storage.uri(body["path"])
-    size = int(body.get("size") or 0)
-    # The feed of a version is deleted, when its time has come, and never added back.
-    path = _path_below(storage, body["path"], uri)
-    log.remove(uri, RemovedFile(path, size, committed_at_ms, "change_data", version, True))
 
 
 def _take_remove(

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from maintainer.delta.log.schema_names import PHYSICAL_NAME
+from maintainer.delta.log.schema_names import physical_name
 from maintainer.delta.rewrite.bin_work import LaneUnfit
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _field(field: Mapping[str, Any]) -> pa.Field:
     metadata = field.get("metadata") or {}
     field_id = metadata.get(_MAPPED_ID)
     return pa.field(
-        metadata.get(PHYSICAL_NAME, field["name"]),
+        physical_name(field),
         _arrow_type(field["type"]),
         nullable=True,
         metadata=None if field_id is None else {FIELD_ID: str(field_id).encode()},

@@ -13,12 +13,12 @@ from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from maintainer.delta.log.schema_names import physical_path
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.rewrite.bin_work import BinWork, LaneUnfit, Workplace, WrittenBin
 from maintainer.delta.rewrite.curve_writer import revision_of
 from maintainer.delta.rewrite.local.arrow_rows import ROWS_AT_ONCE, SourceFile, file_schema, read_rows
 from maintainer.delta.rewrite.local.parquet_writer import LocalTarget, write_local
-from maintainer.delta.snapshot.column_statistics import physical_path
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.engine.step_meter import StepMeter
 from maintainer.model.plan.steps import ZOrderStep
@@ -182,7 +182,7 @@ def write_in_process(work: BinWork, place: Workplace) -> WrittenBin:
         target = LocalTarget(
             path=place.path(work.table.uri(work.path(part))),
             schema=arrow_schema,
-            columns=tuple((column.physical, column.kind) for column in work.indexed),
+            columns=work.indexed,
             codec=work.codec,
             tight_bounds=work.tight_bounds,
         )

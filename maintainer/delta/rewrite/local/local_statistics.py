@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from maintainer.delta.proof.statistics_figures import StatisticsColumn
 from maintainer.delta.rewrite.bin_work import LaneUnfit
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS = 32
 _TIE_BREAKERS = ("\x7f", "\U0010ffff")
-_BOUNDED = ("byte", "short", "integer", "long", "float", "double", "date", "timestamp", "timestamp_ntz", "string")
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (only to count from)
 _UTC_NAMES = {"timestamp": "Z", "timestamp_ntz": ""}
 
@@ -30,17 +30,11 @@ _UTC_NAMES = {"timestamp": "Z", "timestamp_ntz": ""}
 class ColumnFigures:
     """The figures of one column so far; bounds are Python values that compare as Delta compares, None without any."""
 
-    path: tuple[str, ...]
-    kind: str
+    column: StatisticsColumn
     nulls: int = 0
     lowest: Any = None
     highest: Any = None
     has_nan: bool = False
-
-    @property
-    def is_bounded(self) -> bool:
-        """Whether Delta keeps bounds for the type."""
-        return self.kind in _BOUNDED or self.kind.startswith("decimal")
 
     def widen(self, low: Any, high: Any) -> None:  # noqa: ANN401
         """Let the bounds hold these values, too; None for none."""
@@ -51,23 +45,20 @@ class ColumnFigures:
 
 @dataclass(slots=True)
 class FileStatistics:
-    """The statistics of one file, fed batch by batch.
+    """The statistics of one file, fed batch by batch; of the columns that the table's settings collect them for."""
 
-    ``columns`` are those that the table's settings collect statistics for: physical path and Delta's name of the type.
-    """
-
-    columns: Sequence[tuple[tuple[str, ...], str]]
+    columns: Sequence[StatisticsColumn]
     num_records: int = 0
     figures: list[ColumnFigures] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.figures = [ColumnFigures(path, kind) for path, kind in self.columns]
+        self.figures = [ColumnFigures(column) for column in self.columns]
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take the rows of a batch in."""
         self.num_records += batch.num_rows
         for figures in self.figures:
-            _add_column(figures, _values(batch, figures.path))
+            _add_column(figures, _values(batch, figures.column.physical))
 
     def include(self, other: FileStatistics) -> None:
         """Take in what was collected of other rows, for the same columns."""
@@ -88,10 +79,11 @@ class FileStatistics:
         """
         sides: dict[str, dict[str, Any]] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
         for figures in self.figures:
-            _put(sides["nullCount"], figures.path, str(figures.nulls))
-            if figures.is_bounded:
-                _put(sides["minValues"], figures.path, _lower_text(figures))
-                _put(sides["maxValues"], figures.path, _upper_text(figures))
+            path = figures.column.physical
+            _put(sides["nullCount"], path, str(figures.nulls))
+            if figures.column.has_bounds:
+                _put(sides["minValues"], path, _lower_text(figures))
+                _put(sides["maxValues"], path, _upper_text(figures))
         body = [f'"numRecords":{self.num_records}', *(f'"{name}":{_object(tree)}' for name, tree in sides.items())]
         return "{" + ",".join([*body, *(['"tightBounds":true'] if tight_bounds else [])]) + "}"
 
@@ -110,7 +102,7 @@ def _add_column(figures: ColumnFigures, values: pa.Array) -> None:
     import pyarrow.compute as pc
 
     figures.nulls += values.null_count
-    if not figures.is_bounded or values.null_count == len(values):
+    if not figures.column.has_bounds or values.null_count == len(values):
         return
     if pa.types.is_floating(values.type):
         is_nan = pc.is_nan(values)
@@ -130,9 +122,9 @@ def _add_column(figures: ColumnFigures, values: pa.Array) -> None:
 def _lower_text(figures: ColumnFigures) -> str | None:
     if figures.lowest is None:
         return '"NaN"' if figures.has_nan else None
-    if figures.kind == "string":
+    if figures.column.kind == "string":
         return json.dumps(_decoded(figures.lowest)[:MAX_CHARACTERS], ensure_ascii=False)
-    return _text(figures.lowest, figures.kind)
+    return _text(figures.lowest, figures.column.kind)
 
 
 def _upper_text(figures: ColumnFigures) -> str | None:
@@ -140,10 +132,10 @@ def _upper_text(figures: ColumnFigures) -> str | None:
         return '"NaN"'
     if figures.highest is None:
         return None
-    if figures.kind == "string":
+    if figures.column.kind == "string":
         text = _cut_upwards(_decoded(figures.highest))
         return None if text is None else json.dumps(text, ensure_ascii=False)
-    return _text(figures.highest, figures.kind)
+    return _text(figures.highest, figures.column.kind)
 
 
 def _decoded(value: bytes) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from maintainer.delta.proof.statistics_figures import StatisticsColumn
 from maintainer.delta.rewrite.bin_work import LaneUnfit
 from maintainer.delta.rewrite.local.arrow_rows import leaves_of
 from maintainer.delta.rewrite.local.local_statistics import FileStatistics
@@ -31,11 +32,11 @@ FILE_METADATA = {"org.apache.spark.version": "4.1.0"}
 
 @dataclass(frozen=True, slots=True)
 class LocalTarget:
-    """Where and how a file is written; ``columns`` are those of its statistics: physical path and type."""
+    """Where and how a file is written; ``columns`` are those of its statistics."""
 
     path: str
     schema: pa.Schema
-    columns: Sequence[tuple[tuple[str, ...], str]]
+    columns: Sequence[StatisticsColumn]
     codec: str
     tight_bounds: bool
 

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from maintainer.delta.commands import connect_session
-from maintainer.delta.commands.connect_session import REMOTE_VARIABLE
+from maintainer.delta.spark.start_conf import REMOTE_VARIABLE
 
 MODE = connect_session._MODE_VARIABLE
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from maintainer.delta.log.schema_names import physical_path
 from maintainer.delta.rewrite.curve_writer import curve_tags, revision_of
-from maintainer.delta.snapshot.column_statistics import parse_statistics, physical_path, range_in
+from maintainer.delta.snapshot.column_statistics import parse_statistics, range_in
 from maintainer.errors import CommitConflict, CommitNotLanded
 from maintainer.model.plan.layout_tags import CURVE_CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG
 from maintainer.model.plan.steps import ZOrderStep

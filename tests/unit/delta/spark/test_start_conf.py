@@ -121,13 +121,14 @@ def test_spark_defaults_file_is_read_as_spark_reads_it(tmp_path: Path) -> None:
         (SessionOptions(master="sc://host"), {}),
         (SessionOptions(remote="sc://host"), {}),
         (SessionOptions(), {"SPARK_REMOTE": "sc://host"}),
-        (SessionOptions(conf=(("spark.remote", "local"),)), {}),
+        (SessionOptions(conf=(("spark.remote", "sc://host"),)), {}),
+        (SessionOptions(master="local[2]"), {"SPARK_REMOTE": "sc://host"}),
     ],
 )
 def test_connect_is_refused_by_name(options: SessionOptions, env: dict[str, str]) -> None:
     with pytest.raises(NotSupportedYet, match="does not run over Spark Connect") as caught:
         open_session(options, env)
-    assert caught.value.code == "E620"
+    assert (caught.value.code, caught.value.found) == ("E620", "Spark Connect was asked for: sc://host")
 
 
 def test_unsafe_setting_is_refused_before_anything_starts() -> None:

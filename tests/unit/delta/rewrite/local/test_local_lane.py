@@ -29,7 +29,7 @@ STRICT = Strictness(complete=True, exact=True, expected=frozenset(column.physica
 
 
 def target_in(folder: Path, schema: dict[str, Any] = SCHEMA, **changes: Any) -> LocalTarget:
-    columns = tuple((column.physical, column.kind) for column in statistics_columns(schema, ()))
+    columns = statistics_columns(schema, ())
     target = LocalTarget(str(folder / "new.parquet"), file_schema(schema, ()), columns, "snappy", True)
     return replace(target, **changes)
 
