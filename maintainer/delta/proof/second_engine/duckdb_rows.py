@@ -70,20 +70,21 @@ def measure_by_duckdb(
         _check_calendar(connection, columns, [file.path for file in (*sources, *written)])
         judged = statistics if any(source.stats for source in sources) else ()
         whole = [source for source in sources if not source.deleted_rows]
-        read, figures_read = _of_each(connection, columns, judged, whole) if whole else (Fingerprint(0, (0, 0)), {})
+        read, rows_read = _of_each(connection, columns, judged, whole) if whole else (Fingerprint(0, (0, 0)), {})
         for source in sources:
             if source.deleted_rows:
-                other, figures_of_it = _of_each(connection, columns, judged, [source])
-                read, figures_read = read + other, {**figures_read, **figures_of_it}
+                other, rows_of_it = _of_each(connection, columns, judged, [source])
+                read, rows_read = read + other, {**rows_read, **rows_of_it}
         target, num_written_bytes = Fingerprint(0, (0, 0)), 0
         figures: list[RowFigures] = []
         on_compared(num_written_bytes)
         for file in written:
-            target += _of_each(connection, columns, (), [file])[0]
-            figures.append(_figures(connection, statistics, file, [column.stored for column in columns]))
+            other, rows_of_it = _of_each(connection, columns, statistics, [file], is_new=True)
+            target += other
+            figures.append(_read_figures(*rows_of_it[file.path], statistics, file.stats))
             num_written_bytes += os.stat(file.path).st_size
             on_compared(num_written_bytes)
-    read_files = tuple(figures_read.get(source.path) for source in sources) if judged else ()
+    read_files = tuple(_figures_or_none(*rows_read[source.path], judged, source.stats) for source in sources if judged)
     return Measured(read, target, statistics, tuple(figures), (), read_files)
 
 
@@ -179,12 +180,13 @@ def _spelled(connection: duckdb.DuckDBPyConnection, duckdb_type: str) -> str:
 
 
 def _source(
-    connection: duckdb.DuckDBPyConnection, columns: Sequence[ComparedColumn], stored: dict[str, str]
+    connection: duckdb.DuckDBPyConnection, columns: Sequence[ComparedColumn], stored: dict[str, str], *, is_new: bool
 ) -> list[str]:
     """SQL of each column as it is compared; null for one that no file has.
 
     Raises:
-        CannotCompareError: A column is stored as a type that might be read in another way, or spelled differently.
+        CannotCompareError: A column is stored as a type that might be read in another way, or spelled differently, or a
+            new file lacks it.
     """
     folded = {name.casefold() for name in stored}
     values = []
@@ -194,6 +196,8 @@ def _source(
             values.append(column.value)
         elif column.stored.casefold() in folded:
             raise CannotCompareError(f"a file spells the column {column.stored} in another case")
+        elif is_new:
+            raise CannotCompareError(f"a new file lacks the column {column.stored}")
         else:
             values.append("NULL")
     return values
@@ -202,44 +206,47 @@ def _source(
 _WITH_NUMBERS = _FILES.replace("filename=false", "filename=false, file_row_number=true")
 
 
+_RowsOfFile = tuple[int, Sequence[Any]]
+"""Rows of a file, and what `_figure_parts` asked of them."""
+
+
 def _of_each(
     connection: duckdb.DuckDBPyConnection,
     columns: Sequence[ComparedColumn],
     statistics: tuple[StatisticsColumn, ...],
     files: Sequence[ComparedFile],
-) -> tuple[Fingerprint, dict[str, RowFigures | None]]:
-    """Add up the rows of files, and the figures of each by its path where columns with ``statistics`` are given.
+    *,
+    is_new: bool = False,
+) -> tuple[Fingerprint, dict[str, _RowsOfFile]]:
+    """Add up the rows of files, and take the figures of each by its path where columns with ``statistics`` are given.
 
     The rows are read once. A file with deleted rows comes alone.
     """
     paths, deleted_rows = [file.path for file in files], files[0].deleted_rows
     stored = _stored_columns(connection, paths)
-    values = _source(connection, columns, stored)
+    values = _source(connection, columns, stored, is_new=is_new)
     forward = ", ".join(["'forward'", *values])
     backward = ", ".join(["'backward'", *reversed(values)])
     # The hash of a row is hashed again: else two rows could swap their last values within a sum.
     sums = [f"sum(CAST(hash(hash({listed})) AS HUGEINT))" for listed in (forward, backward)]
-    # Files may have other fields in a struct than the table.
-    types = {column.stored: column.duckdb_type for column in columns if column.kind == "nested"}
+    # Files may have other fields in a struct than the table; a new one has those that it is to have.
+    types = {} if is_new else {column.stored: column.duckdb_type for column in columns if column.kind == "nested"}
     parts = ["count(*)", *sums, *_figure_parts(statistics, stored, types)]
     rows_of, arguments = _rows_of(paths, deleted_rows)
-    if not statistics:
-        lines = connection.execute(f"SELECT '', {', '.join(parts)} FROM {rows_of}", arguments).fetchall()
+    if len(files) == 1 or not statistics:
+        lines = connection.execute(f"SELECT {', '.join(parts)} FROM {rows_of}", arguments).fetchall()
+        lines = [(paths[0], *line) for line in lines]
     else:
         name = f"file of {len(stored)} {max(stored, key=len, default='')}"  # longer than any column's
         rows_of = rows_of.replace("filename=false", f"filename='{name.replace(chr(39), chr(39) * 2)}'")
         query = f"SELECT {sql_name(name)}, {', '.join(parts)} FROM {rows_of} GROUP BY 1"
         lines = connection.execute(query, arguments).fetchall()
-    total, figures = Fingerprint(0, (0, 0)), {}
+    total, of_files = Fingerprint(0, (0, 0)), {}
     for path, rows, first, second, *of_columns in lines:
         total += Fingerprint(int(rows), (int(first or 0), int(second or 0)))
-        figures[path] = rows, of_columns
+        of_files[path] = rows, of_columns
     nothing = (0, [0 if "count(" in part else None for part in parts[3:]])
-    return total, {
-        file.path: _figures_or_none(*figures.get(file.path, nothing), statistics, file.stats)
-        for file in files
-        if statistics
-    }
+    return total, {path: of_files.get(path, nothing) for path in paths}
 
 
 def _figures_or_none(
@@ -260,16 +267,10 @@ def _rows_of(paths: Sequence[str], deleted_rows: Sequence[int]) -> tuple[str, li
 
 
 def _figures(
-    connection: duckdb.DuckDBPyConnection,
-    statistics: tuple[StatisticsColumn, ...],
-    file: ComparedFile,
-    required: Sequence[str] = (),
+    connection: duckdb.DuckDBPyConnection, statistics: tuple[StatisticsColumn, ...], file: ComparedFile
 ) -> RowFigures:
-    """Figures of a file that must have the columns ``required``; others that it lacks are null."""
+    """Figures of a file; a column that it lacks is null."""
     stored = _stored_columns(connection, [file.path])
-    missing = [name for name in required if name not in stored]
-    if missing:
-        raise CannotCompareError(f"a new file lacks the column {missing[0]}")
     parts = ["count(*)", *_figure_parts(statistics, stored, {})]
     rows_of, arguments = _rows_of([file.path], file.deleted_rows)
     row: Any = connection.execute(f"SELECT {', '.join(parts)} FROM {rows_of}", arguments).fetchone()
