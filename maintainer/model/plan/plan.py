@@ -175,6 +175,7 @@ HELD_BACK = frozenset(
         ReasonCode.HOT,
         ReasonCode.RESTING,
         ReasonCode.NO_TABLE_YET,
+        ReasonCode.NO_LONGER_LIVE,
     }
 )
 """Why nothing is done now whatever the table may need; every other reason is about the table itself."""

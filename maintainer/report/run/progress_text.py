@@ -267,7 +267,12 @@ class ProgressText:
         word, role = end.word, end.role or Role.DIM
         if status is TableStatus.UP_TO_DATE or (status is TableStatus.WAITING and problem is None):
             word = word if self._verbose else ""
-        if not word and problem is not None and all(step.error != problem for step in outcome.steps):
+        if (
+            status is not TableStatus.DONE
+            and not word
+            and problem is not None
+            and all(step.error != problem for step in outcome.steps)
+        ):
             word, role = "FAIL", Role.BAD
         if not word:
             return []

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from maintainer.model.plan.plan import PLACES_FILE, Problem
 from maintainer.model.run.commit_verdict import lift_help
-from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, TableOutcome
+from maintainer.model.run.outcome import Assertion, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.policy.diagnostics import Severity
 from maintainer.report.document.folding import FOLD, nameless
 from maintainer.report.findings import Case, Finding, Suite, render_suites
@@ -96,7 +96,8 @@ def _of_table(table: TableOutcome) -> Iterator[Finding]:
         elif any(assertion.outcome != "pass" for assertion in step.assertions):
             yield _checks_not_passed(table, step)
     if table.problem and not reported:
-        rank = TABLE_ENDS[table.status].rank
+        # A table that is done has one where files that were planned were left out.
+        rank = 3 if table.status is TableStatus.DONE else TABLE_ENDS[table.status].rank
         severity = Severity.ERROR if rank < 3 else Severity.WARNING
         finding = problem_finding(table.problem, severity, table=table.ref.identifier)
         yield replace(finding, file=table.policy_file, rank=rank)

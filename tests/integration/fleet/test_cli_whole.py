@@ -269,6 +269,8 @@ def test_files_that_are_gone_are_dropped_from_a_saved_plan_and_new_ones_are_not_
     (commit,) = table["steps"][0]["commits"]
     # Of partition 1 exactly the four planned files; partition 0 changed and is left for the next plan.
     assert (commit["num_files_removed"], commit["num_files_added"]) == (4, 1)
+    assert (table["status"], table["problem"]["code"]) == ("done", "A403")
+    assert table["problem"]["what"].startswith("left out: 1 bin with 4 files, ")
     assert rows_by_second_engine(orders) == rows
 
 

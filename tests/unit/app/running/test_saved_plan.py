@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,10 +14,17 @@ from maintainer.errors import ExitCode, Refused
 from maintainer.journal.journal import Journal
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import from_json, to_json
+from maintainer.model.plan.steps import Batch, Bin
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import RunOutcome, TableStatus
+from maintainer.model.run.progress import ProgressSink
 from maintainer.model.table.table_facts import TableRef
+from maintainer.planning.recheck.staleness import PLAN_AGAIN
+from maintainer.policy.diagnostics import Severity
 from maintainer.policy.resolve.resolved import policy_values
+from maintainer.report.run.progress_text import PlannedNames, ProgressText
+from maintainer.report.run.run_findings import render_junit, run_findings
+from maintainer.report.style import Style
 from tests.support.policies.projects import write_project
 from tests.support.runs.fake_lake import FakeLake
 from tests.support.runs.plain_verifier import PlainVerifier
@@ -64,9 +73,9 @@ class Fleet:
             Project.load(self.root), self.lake, plan, signs, now_ms=now_ms, exact=exact, all_or_nothing=all_or_nothing
         )
 
-    def apply(self) -> RunOutcome:
+    def apply(self, on_event: ProgressSink | None = None) -> RunOutcome:
         journal = Journal.open(self.root / "runs", "20261121T220000Z-7f3a", lambda: NOW_MS)
-        return run_fleet(self.check(), self.lake, journal=journal, verifier=PlainVerifier())
+        return run_fleet(self.check(), self.lake, journal=journal, verifier=PlainVerifier(), on_event=on_event)
 
     @property
     def changed(self) -> set[str]:
@@ -181,3 +190,30 @@ def test_or_the_whole_plan_where_all_or_nothing_is_asked_for(fleet: Fleet, optio
     assert caught.value.found is not None
     assert caught.value.found.startswith("s.t03: two policies reach the same table: this one and ")
     assert fleet.changed == set()
+
+
+def test_bins_with_files_that_others_changed_are_named_and_left_out(fleet: Fleet) -> None:
+    """A commit of another writer makes no plan stale, and nothing that was planned is left out in silence."""
+    for name in NAMES[:2]:
+        path = min(fleet.tables[name].live)
+        fleet.tables[name].delete_file(path)
+    table = fleet.tables["s.t01"]
+    steps = compact(table, *((path,) for path in sorted(table.live)))
+    whole = from_json(fleet.saved)
+    (gone,) = (file for batch in whole.tables[1].rewrites[0].batches for bin_ in batch.bins for file in bin_.files[:1])
+    both = replace(steps, batches=(Batch((Bin((gone,)),)), *steps.batches))
+    fleet.saved = to_json(replace(whole, tables=(whole.tables[0], replace(whole.tables[1], steps=(both,)))))
+    lines = io.StringIO()
+    printer = ProgressText(lines, Style(), planned=PlannedNames(NAMES[:2]))
+    outcome = fleet.apply(on_event=printer)
+    all_of_it, part_of_it = outcome.tables
+    assert (all_of_it.status, part_of_it.status) == (TableStatus.WAITING, TableStatus.DONE)
+    found = run_findings(outcome)
+    assert [(each.severity, each.code, each.table, each.what) for each in found] == [
+        (Severity.WARNING, "A403", name, f"left out: {bins}, some of which others changed after the plan was made")
+        for name, bins in (("s.t00", "1 bin with 2 files"), ("s.t01", "1 bin with 1 file"))
+    ]
+    assert {each.help for each in found} == {PLAN_AGAIN}
+    assert exit_code(outcome) is ExitCode.OK
+    assert "FAIL" not in lines.getvalue()
+    assert "<failure" not in render_junit(outcome)
