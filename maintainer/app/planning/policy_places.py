@@ -57,6 +57,8 @@ class PolicyPlaces:
     """
 
     def __init__(self, policies: Iterable[ResolvedPolicy], places: TablePlaces) -> None:
+        from maintainer.delta.log.table_place import location_of
+
         self._places = places
         self._policies = {policy.table.identifier: policy for policy in policies}
         self._place_of: dict[str, str] = {}
@@ -65,8 +67,6 @@ class PolicyPlaces:
         self._all_asked = False
         for name, policy in self._policies.items():
             if policy.table.is_path:
-                from maintainer.delta.log.table_place import location_of
-
                 self._keep(name, location_of(policy.table))
                 if ":" not in policy.table.location and name in self._place_of:
                     self._asked.add(name)  # a folder of this machine; a URI is spelled as people write it

@@ -124,6 +124,8 @@ class _Search:
     notes: list[MaintainerError] = field(default_factory=list)
 
     def result(self) -> TableSearch:
+        from maintainer.delta.log.table_place import location_of
+
         places = self.project.loaded.project.places
         files = {table.key for table in self.project.loaded.tables}
         named = _named_databases(self.project)
@@ -141,8 +143,6 @@ class _Search:
                 self.refs_by_place.setdefault(self._place(location), []).append(self._ref_below(root, location))
         for table in self.project.loaded.tables:
             if table.ref.is_path:
-                from maintainer.delta.log.table_place import location_of
-
                 self.aliases.setdefault(self._place(location_of(table.ref)), []).append(table.key)
         tables = (
             FoundTable(tuple(dict.fromkeys(names)), tuple(self.aliases.get(place, ())))
