@@ -58,21 +58,20 @@ would be given up at ``PAGE_BYTES``, and cost more than all the rest of the colu
 """
 
 
-def _with_dictionary(rows: pa.Table) -> list[str]:
-    """The Parquet columns that are worth a dictionary, by the rows of the first row group."""
+def _with_dictionary(rows: pa.Table) -> bool | list[str]:
+    """The Parquet columns that are worth a dictionary, by the rows of the first row group; of few rows all are."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     num_sampled = SAMPLED_RUNS * RUN_ROWS
-    is_sampled = rows.num_rows >= num_sampled
-    starts = range(0, rows.num_rows - RUN_ROWS + 1, max(1, (rows.num_rows - RUN_ROWS) // (SAMPLED_RUNS - 1)))
-    sample = pa.concat_tables([rows.slice(start, RUN_ROWS) for start in starts[:SAMPLED_RUNS]]) if is_sampled else rows
+    if rows.num_rows < num_sampled:
+        return True
+    starts = range(0, rows.num_rows - RUN_ROWS + 1, (rows.num_rows - RUN_ROWS) // (SAMPLED_RUNS - 1))
+    sample = pa.concat_tables([rows.slice(start, RUN_ROWS) for start in starts[:SAMPLED_RUNS]])
     return [
         path
         for field, column in zip(sample.schema, sample.columns, strict=True)
-        if pa.types.is_nested(field.type)
-        or not is_sampled
-        or pc.count_distinct(column).as_py() < UNIQUE_RATIO * num_sampled
+        if pa.types.is_nested(field.type) or pc.count_distinct(column).as_py() < UNIQUE_RATIO * num_sampled
         for path in _parquet_paths(field.name, field.type)
     ]
 
