@@ -18,7 +18,7 @@ from maintainer.app.running.run_listener import RunResult
 from maintainer.cli.main import run as run_command
 from maintainer.errors import ExitCode, MaintainerError
 from maintainer.execution.cancellation import TERMINATED, TableControl
-from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
+from maintainer.execution.table.planned_ends import planned_problem, status_without_steps
 from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.exit_codes import BUG_CODE, exit_code, plan_exit_code
@@ -177,8 +177,7 @@ def ends_in_plan(error: MaintainerError, *, rule_line: int | None, with_others: 
     well = TablePlan(TableRef("s.well"), refused.policy_file, "d", rule_line=rule_line)
     plan = assemble([refused, well] if with_others else [refused], created_at_ms=NOW_MS)
     tables = tuple(
-        TableOutcome(table.ref, status_without_steps(table), problem=problem_without_steps(table))
-        for table in plan.tables
+        TableOutcome(table.ref, status_without_steps(table), problem=planned_problem(table)) for table in plan.tables
     )
     return {plan_exit_code(plan), ended(*tables)}
 

@@ -15,7 +15,7 @@ from maintainer.app.running.run_listener import RunListener
 from maintainer.engine.process_loss import is_engine_lost
 from maintainer.errors import ExitCode, MaintainerError, Refused
 from maintainer.execution.cancellation import StopSwitch
-from maintainer.execution.table.tables_without_steps import problem_without_steps
+from maintainer.execution.table.planned_ends import planned_problem
 from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.exit_codes import exit_code, gravest, plan_exit_code
@@ -156,7 +156,7 @@ class _WatchedTables:
             code = self._codes[name] = plan_exit_code(replace(plan, tables=(table,)))
             if code is not ExitCode.OK:
                 self._set_aside(name, tried=False)
-            problem = None if code is ExitCode.OK else problem_without_steps(table)
+            problem = None if code is ExitCode.OK else planned_problem(table)
             if problem is not None and problem != self._reported.get(name) and not plan.has_changes:
                 self._listener.refused(table)
             self._reported[name] = problem

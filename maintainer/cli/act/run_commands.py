@@ -48,7 +48,7 @@ from maintainer.cli.options import (
 )
 from maintainer.errors import ExitCode, MaintainerError
 from maintainer.execution.cancellation import StopSwitch
-from maintainer.execution.table.tables_without_steps import problem_without_steps
+from maintainer.execution.table.planned_ends import planned_problem
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.run.progress import ProgressSink
 from maintainer.report.run.run_text import render_run
@@ -257,7 +257,7 @@ class WatchOutput(RunListener):
 
     def refused(self, table: TablePlan) -> None:
         """Print why nothing is done to a table, once for each reason."""
-        if (problem := problem_without_steps(table)) is not None:
+        if (problem := planned_problem(table)) is not None:
             advice = f" ({problem.help})" if problem.help else ""
             warn(f"{table.ref}: {problem.what}{advice}", problem.code)
 

@@ -18,7 +18,7 @@ from maintainer.execution.fleet.fleet_bounds import FleetBounds, in_batches
 from maintainer.execution.fleet.results import Results, append_within
 from maintainer.execution.fleet.worker_pool import Task, WorkerPool
 from maintainer.execution.run_context import RunContext, problem_of
-from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
+from maintainer.execution.table.planned_ends import planned_problem, status_without_steps
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.ledger.ledger_pending import rows_wait
 from maintainer.journal.ledger.ledger_rows import LedgerSink, rows_of
@@ -101,7 +101,7 @@ class Fleet:
                     where = (table.ref.identifier, table.observed.table_id, table.observed.location)
                     context.journal.record(Listed(context.clock.now_ms(), *where, self.plan.created_at_ms))
                 if table.ref not in waiting:
-                    status, problem = status_without_steps(table), problem_without_steps(table)
+                    status, problem = status_without_steps(table), planned_problem(table)
                     self._finish(TableOutcome.of(table, status, problem=problem))
             if tasks:
                 WorkerPool(self.engine, context, self.bounds, self.results, self._finish).run(batches, workers)

@@ -1,4 +1,4 @@
-"""How a table ends that has no step to run, and what is said of it."""
+"""What a plan alone says of a table's end: its status where no step runs, and why less is done than could be."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def status_without_steps(plan: TablePlan) -> TableStatus:
             return TableStatus.UP_TO_DATE
 
 
-def problem_without_steps(plan: TablePlan) -> Problem | None:
+def planned_problem(plan: TablePlan) -> Problem | None:
     """Return why nothing, or not all that was planned, is done to a table; None where there is no problem."""
     if plan.state is TableState.WAITING and plan.hot is not None:
         help_text = _REST_HELP if plan.hot.code is ReasonCode.RESTING else _HOT_HELP

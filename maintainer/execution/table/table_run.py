@@ -25,11 +25,11 @@ from maintainer.errors import (
 )
 from maintainer.execution.run_context import problem_of
 from maintainer.execution.table.commit_attempt import check_window
+from maintainer.execution.table.planned_ends import planned_problem, status_without_steps
 from maintainer.execution.table.recovery import remove_unfinished, settle
 from maintainer.execution.table.rewrite_metrics import files_after, rewrite_metrics
 from maintainer.execution.table.step_runs import LIFT_HELP, run_properties, run_rewrite, run_vacuum, with_protocol
 from maintainer.execution.table.table_worker import StepWork, TableWorker
-from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
 from maintainer.execution.table.zorder_loop import run_full_zorder, run_turns
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.leases import Lease
@@ -99,7 +99,7 @@ class TableRun:
                     outcome = self._run_step(step)
                 self._keep(outcome)
             status = table_status(self.plan, tuple(self.steps), self.failed)
-            return TableOutcome.of(self.plan, status, self.steps, self.problem or problem_without_steps(self.plan))
+            return TableOutcome.of(self.plan, status, self.steps, self.problem or planned_problem(self.plan))
 
     @contextlib.contextmanager
     def _leased(self) -> Iterator[Problem | None]:

@@ -48,7 +48,7 @@ def test_one_bad_table_never_stops_the_others(run: Run) -> None:
     assert sorted(run.lake.workers) == ["20261121T220001Z-0000-w0", "20261121T220001Z-0000-w1"]
 
 
-def test_tables_without_steps_end_as_what_they_are_and_need_no_worker(run: Run) -> None:
+def test_planned_ends_end_as_what_they_are_and_need_no_worker(run: Run) -> None:
     blocked = Reason(ReasonCode.OVER_LIMIT, "812 GiB are over 500 GiB", "policies/c.yml:9")
     waits = LeftAlone(Reason(ReasonCode.OVER_BUDGET, "waits: place 1 of 1 in the queue"), 2, 10)
     plan = plan_all(

@@ -8,7 +8,7 @@ from datetime import date
 
 from maintainer.app.planning.make_plan import PlannedTable
 from maintainer.app.status.status_look import status_row
-from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
+from maintainer.execution.table.planned_ends import planned_problem, status_without_steps
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus, run_to_document
 from maintainer.model.table.commit_records import OwnRewrites
@@ -27,7 +27,7 @@ POLICY = make_policy(optimize=make_optimize(quiet_after_updates_seconds=600))
 FACTS = replace(make_facts(files=make_files(10, 20)), updates=(Update(41, NOW_MS - 2 * MINUTE_MS, "MERGE"),))
 TABLE = plan_table(TableInput(POLICY, FACTS, TableRecord(), NOW_MS, date(2026, 11, 21)))
 PLAN = assemble([TABLE], created_at_ms=NOW_MS)
-RUN = RunOutcome("r", NOW_MS, 1.0, (TableOutcome(TABLE.ref, TableStatus.WAITING, (), problem_without_steps(TABLE)),))
+RUN = RunOutcome("r", NOW_MS, 1.0, (TableOutcome(TABLE.ref, TableStatus.WAITING, (), planned_problem(TABLE)),))
 RESTING = plan_table(TableInput(
     POLICY,
     replace(make_facts(files=make_files(10, 20)), own_rewrites=OwnRewrites(2, NOW_MS - 4 * MINUTE_MS, False)),
@@ -62,7 +62,7 @@ def test_in_the_run_in_every_form() -> None:
 
 
 def test_a_table_that_rests_after_our_rewrites_says_so_in_every_form() -> None:
-    outcome = TableOutcome(RESTING.ref, TableStatus.WAITING, (), problem_without_steps(RESTING))
+    outcome = TableOutcome(RESTING.ref, TableStatus.WAITING, (), planned_problem(RESTING))
     plan, run = assemble([RESTING], created_at_ms=NOW_MS), RunOutcome("r", NOW_MS, 1.0, (outcome,))
     why = " ".join(render_why(RESTING, POLICY).split())
     assert RESTS in why

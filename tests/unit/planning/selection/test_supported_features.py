@@ -12,7 +12,7 @@ import pytest
 
 from maintainer.app.running.observers.webhook import RunNamed, failure_message
 from maintainer.errors import ExitCode, TableError
-from maintainer.execution.table.tables_without_steps import problem_without_steps, status_without_steps
+from maintainer.execution.table.planned_ends import planned_problem, status_without_steps
 from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.model.plan.plan_document import from_json, to_json
 from maintainer.model.plan.reasons import ReasonCode
@@ -138,8 +138,7 @@ def test_a_table_that_cannot_be_maintained_is_an_error_only_where_somebody_meant
     assert plan_exit_code(plan) is code
     assert from_json(to_json(plan)) == plan
     ended = [
-        TableOutcome(table.ref, status_without_steps(table), problem=problem_without_steps(table))
-        for table in plan.tables
+        TableOutcome(table.ref, status_without_steps(table), problem=planned_problem(table)) for table in plan.tables
     ]
     outcome = RunOutcome("r", NOW_MS, 1.0, tuple(ended))
     assert exit_code(outcome) is code
