@@ -216,8 +216,13 @@ def joined_texts(texts: Iterable[Text], between: str) -> Text:
 
 def named_literals(names: Sequence[str], at_most: int) -> tuple[str | Span, ...]:
     """Name the first ones as they stand, and count the others."""
-    shown = [part for name in names[:at_most] for part in (", ", literal(name))][1:]
-    rest = len(names) - at_most
+    return named_texts(list(map(literal, names)), at_most)
+
+
+def named_texts(texts: Sequence[Text], at_most: int) -> tuple[str | Span, ...]:
+    """Put the first ones behind one another, and count the others."""
+    shown = [piece for text in texts[:at_most] for piece in (", ", *spans(text))][1:]
+    rest = len(texts) - at_most
     return (*shown, f" and {rest:,} more") if rest > 0 else tuple(shown)
 
 

@@ -11,7 +11,7 @@ from maintainer.model.plan.plan import Plan, TablePlan, TableState
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.policy.diagnostics import Severity
 from maintainer.policy.resolve.resolve import Resolution
-from maintainer.report.document.blocks import Block, Heading, Line, Span, Tile, Tiles, spans
+from maintainer.report.document.blocks import Block, Heading, Line, Span, Text, Tile, Tiles, spans
 from maintainer.report.findings import Finding
 from maintainer.report.html.fleet_view import FleetTable
 from maintainer.report.html.page import Page
@@ -105,7 +105,7 @@ def state_page(project: ReportProject, why: str, plan: Plan, rows: Sequence[Stat
     if checked := [Line(sentence) for sentence in verified_words(project.verified)]:
         body += [Heading("What was verified"), *checked]
     if plan.tables:
-        lines = [*summary_lines(plan), *rule_lines(plan)]
+        lines: list[Text] = [*summary_lines(plan), *rule_lines(plan)]
         subjects = subjects_of(plan.tables, PlanTextOptions(tz=tz))
         body += [Heading("What a run would do"), *map(Line, lines)]
         body.append(subjects)

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from maintainer.model.plan.plan import Plan, TablePlan, TableState, is_place
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import VacuumStep
+from maintainer.report.document.blocks import Text, literal, named_texts
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.text_layout import unsearched
-from maintainer.units import count_of, format_size, named
+from maintainer.units import count_of, format_size
 
 
 class Totals:
@@ -55,16 +56,16 @@ MAX_TABLES_NAMED = 12
 """Tables named in one line; the rest is counted."""
 
 
-def rule_lines(plan: Plan) -> list[str]:
+def rule_lines(plan: Plan) -> list[Text]:
     """Say how many tables rules manage, which of them are new, and which are gone; nothing where no rule does."""
     managed = [table for table in plan.tables if table.rule_line is not None and not _is_too_small(table)]
-    lines = []
+    lines: list[Text] = []
     if managed:
         lines.append(f"Managed by rules, without a file of their own: {count_of(len(managed), 'table')}.")
-    if new := [table.ref.identifier for table in managed if table.is_new]:
-        lines.append(f"New since the last run ({len(new):,}): {named(new, MAX_TABLES_NAMED)}.")
-    if gone := [f"{table.ref.identifier} ({table.source})" for table in plan.gone]:
-        lines.append(f"Gone since the last run ({len(gone):,}): {named(gone, MAX_TABLES_NAMED)}.")
+    if new := [(literal(table.ref.identifier),) for table in managed if table.is_new]:
+        lines.append((f"New since the last run ({len(new):,}): ", *named_texts(new, MAX_TABLES_NAMED), "."))
+    if gone := [(literal(table.ref.identifier), " (", literal(table.source), ")") for table in plan.gone]:
+        lines.append((f"Gone since the last run ({len(gone):,}): ", *named_texts(gone, MAX_TABLES_NAMED), "."))
     return lines
 
 
