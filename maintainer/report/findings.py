@@ -26,7 +26,10 @@ from maintainer.errors.foreign_text import visible_json
 from maintainer.model.product_version import __version__
 from maintainer.policy.diagnostics import START_OF_FILE, Severity, SourceSpan
 from maintainer.report.text_layout import iso_utc, printable
-from maintainer.units import count_of
+from maintainer.units import count_of, named
+
+MAX_NAMES = 5
+"""Tables named where one finding is about many of them."""
 
 _PLACE = re.compile(r"(.+\.ya?ml)(?::([1-9][0-9]{0,8})(?::[0-9]+)?)?\Z", re.DOTALL)
 
@@ -37,6 +40,7 @@ class Finding:
 
     ``where`` is the place as the finding names it: ``file:line``, ``table@version`` or nothing. ``file`` is the policy
     file that it belongs to, ``span`` the exact place in that file. ``rank`` orders: 0 is a failed verification.
+    ``tables`` are all that it is about where ``table`` only says how many.
     """
 
     severity: Severity
@@ -50,6 +54,12 @@ class Finding:
     span: SourceSpan | None = None
     notes: tuple[str, ...] = ()
     rank: int = 1
+    tables: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The notes, and below them the first of several tables."""
+        return (*self.notes, *([named(self.tables, MAX_NAMES)] if self.tables else []))
 
     @property
     def headline(self) -> str:
@@ -59,8 +69,8 @@ class Finding:
 
     @property
     def text(self) -> str:
-        """The headline, notes and help, one below the other."""
-        return "\n".join([self.headline, *self.notes, *([f"help: {self.help}"] if self.help else [])])
+        """The headline, lines and help, one below the other."""
+        return "\n".join([self.headline, *self.lines, *([f"help: {self.help}"] if self.help else [])])
 
 
 def file_and_line(where: str | None, policy_file: str) -> tuple[str, int | None]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from maintainer.report.document.folding import MAX_FOLDED_NAMES
-from maintainer.report.findings import Finding
+from maintainer.report.findings import MAX_NAMES, Finding
 from maintainer.report.style import Role, Symbol
 from maintainer.units import count_of
 
@@ -221,9 +221,9 @@ def named_literals(names: Sequence[str], at_most: int) -> tuple[str | Span, ...]
 
 def named_texts(texts: Sequence[Text], at_most: int) -> tuple[str | Span, ...]:
     """Put the first ones behind one another, and count the others."""
-    shown = [piece for text in texts[:at_most] for piece in (", ", *spans(text))][1:]
+    shown = spans(joined_texts(texts[:at_most], ", "))
     rest = len(texts) - at_most
-    return (*shown, f" and {rest:,} more") if rest > 0 else tuple(shown)
+    return (*shown, f" and {rest:,} more") if rest > 0 else shown
 
 
 def subject_table(subjects: Iterable[Subject], *, is_aside: bool = False) -> TableBlock:
@@ -236,7 +236,7 @@ def finding_table(findings: Iterable[Finding]) -> TableBlock:
     """Return findings as rows."""
     rows = [
         Row((each.severity.value, each.table and literal(each.table), each.step,
-             "; ".join((f"{each.code} {each.what}", *each.notes))))
+             joined_texts((f"{each.code} {each.what}", *each.notes, named_literals(each.tables, MAX_NAMES)), "; ")))
         for each in findings
     ]  # fmt: skip
     return TableBlock(("", "table", "step", "what"), rows)

@@ -168,6 +168,6 @@ def _finding(finding: Finding, style: Style) -> Iterator[str]:
     yield f"{style.paint(f'{finding.severity.value}{code}', role)}: {printable(finding.headline)}"
     where = finding.where or finding.file
     yield from [f"  --> {printable(where)}"] if where else []
-    yield from (f"   = {note}" for note in finding.notes)
+    yield from (f"   = {printable(line)}" for line in finding.lines)
     for number, line in enumerate(finding.help.split("\n") if finding.help else []):
         yield f"           {printable(line)}" if number else f"   = help: {printable(line)}"

@@ -24,9 +24,6 @@ from maintainer.units import by_cause, count_of, named
 
 _QUARANTINE = "A411"
 
-MAX_NAMES = 5
-"""Tables named where one warning is about many of them."""
-
 
 def run_findings(outcome: RunOutcome) -> list[Finding]:
     """Return all findings of a run: the worst first, else in the run's order."""
@@ -69,10 +66,10 @@ def joined(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _join(group: Sequence[Finding]) -> Finding:
-    note = printable(named([member.table for member in group], MAX_NAMES))
     where, file = (_shared(places) for places in ([f.where for f in group], [f.file for f in group]))
+    tables = tuple(member.table for member in group)
     noun = "places" if group[0].file == PLACES_FILE else "tables"
-    return replace(group[0], table=f"{len(group):,} {noun}", where=where, file=file, notes=(note,))
+    return replace(group[0], table=f"{len(group):,} {noun}", where=where, file=file, tables=tables)
 
 
 def _shared(places: Sequence[str]) -> str:
@@ -80,7 +77,7 @@ def _shared(places: Sequence[str]) -> str:
 
 
 def _cause(finding: Finding) -> tuple[object, ...] | None:
-    if not finding.table or finding.notes or finding.rank == 0:
+    if not finding.table or finding.notes or finding.tables or finding.rank == 0:
         return None
     is_place = finding.file == PLACES_FILE
     what, to_do = nameless(finding.what, finding.table), nameless(finding.help, finding.table)

@@ -151,6 +151,14 @@ def test_a_run_on_github_says_one_cause_once_at_the_place_that_all_share() -> No
     assert (finding.where, finding.file) == ("", "")
 
 
+def test_the_summary_of_a_run_names_each_of_several_tables_whole() -> None:
+    stale = Problem("A403", "not as planned")
+    names = ("lake/a $new", "lake/b @x", "lake/c, d")
+    tables = tuple(TableOutcome(TableRef(name), TableStatus.BLOCKED, (), stale, "rules.yml") for name in names)
+    summary = run_markdown(RunOutcome("r", 0, 1.0, tables))
+    assert "A403 not as planned; `lake/a $new`, `lake/b @x`, `lake/c, d` |" in summary
+
+
 def test_a_verification_says_one_cause_once() -> None:
     refused = Problem("T440", "the key is wrong", help="set the key")
     tables = [TableVerification(TableRef(name), problem=refused) for name in NAMES]
