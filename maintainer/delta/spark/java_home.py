@@ -21,6 +21,8 @@ from maintainer.errors import EnvironmentUnfit
 SUPPORTED_MAJORS = (17, 21)
 VECTOR_MODULE = "jdk.incubator.vector"
 PROBE_TIMEOUT_SECONDS = 20.0
+NO_ANSWER = 124
+"""The exit code of a Java that did not end in its time, as coreutils' ``timeout`` has it."""
 
 _VERSION = re.compile(r'version "(?P<version>[^"]+)"')
 _LEGACY_PREFIX = "1."
@@ -123,15 +125,17 @@ def inspect_java(env: Mapping[str, str] | None = None) -> Java:
     """
     executable = locate_java(env)
 
-    with_module, output = run_java([str(executable), f"--add-modules={VECTOR_MODULE}", "-version"], env)
+    with_module, output = run_java(
+        [str(executable), f"--add-modules={VECTOR_MODULE}", "-version"], env, timeout_seconds=PROBE_TIMEOUT_SECONDS
+    )
     if with_module < 0:
         # Nothing is known of this Java: another question might be answered, and be taken for one about the module.
         what = "the Java that was found was ended from outside before it answered"
         help = "look for what ends processes here, such as the kernel when memory is short, and try again"
         raise _unfit(what, f"signal {-with_module}", executable, code="E601", allowed=None, help=help)
     exit_code = with_module
-    if with_module != 0:
-        exit_code, output = run_java([str(executable), "-version"], env)
+    if with_module not in (0, NO_ANSWER):
+        exit_code, output = run_java([str(executable), "-version"], env, timeout_seconds=PROBE_TIMEOUT_SECONDS)
     parsed = parse_version(output)
     if exit_code != 0 or parsed is None:
         said = _first_line(output) or f"exit code {exit_code} and no output"
@@ -150,10 +154,10 @@ def run_java(
     command: Sequence[str],
     env: Mapping[str, str] | None,
     *,
-    timeout_seconds: float = PROBE_TIMEOUT_SECONDS,
+    timeout_seconds: float,
     folder: Path | None = None,
 ) -> tuple[int, str]:
-    """Run Java and return its exit code and all it printed; a hang or a broken file is exit code 1."""
+    """Run Java and return its exit code and all it printed; a broken file is exit code 1, a hang ``NO_ANSWER``."""
     try:
         done = subprocess.run(
             command,
@@ -166,7 +170,7 @@ def run_java(
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return 1, f"no answer within {timeout_seconds:.0f} s"
+        return NO_ANSWER, f"no answer within {timeout_seconds:.0f} s"
     except OSError as error:
         return 1, error.strerror or str(error)
     return done.returncode, done.stdout.decode("utf-8", "replace")

@@ -10,11 +10,12 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.storage.failures.engine_failures import is_store_silent
 from maintainer.delta.storage.file_identity import NeededFiles
-from maintainer.delta.storage.file_store import StoredFile, last_name
+from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import CommitConflict, MaintainerError, Refused
 from maintainer.model.table.log_names import LOG_FOLDER
@@ -121,7 +122,7 @@ def find_name(readers: Sequence[SecondReader], storage: TableStorage, version: i
 
     def found_by(reader: SecondReader) -> str | None:
         bodies = (body for action in reader.read(storage, version, 0) for body in action.values() if "path" in body)
-        return next((str(body["path"]) for body in bodies if last_name(body["path"]).startswith(beginning)), None)
+        return next((str(body["path"]) for body in bodies if _name_of(body["path"]).startswith(beginning)), None)
 
     return _asked(readers, found_by)
 
@@ -194,10 +195,15 @@ def _live_file(add: Mapping[str, Any]) -> LiveFile:
 def _places(storage: TableStorage, body: Mapping[str, Any], names: frozenset[int]) -> set[str]:
     """Where an action's files lie, if their last names are among those: data file and deletion vector."""
     path, vector = str(body["path"]), body.get("deletionVector")
-    found = set(storage.readings(path)) if "?" in path or "#" in path or hash(last_name(path)) in names else set()
+    found = set(storage.readings(path)) if "?" in path or "#" in path or hash(_name_of(path)) in names else set()
     if vector and vector["storageType"] != "i":
         found.add(storage.vector_uri(vector["storageType"], vector["pathOrInlineDv"]))
-    return {uri for uri in found if hash(last_name(uri)) in names}
+    return {uri for uri in found if hash(_name_of(uri)) in names}
+
+
+def _name_of(path: str) -> str:
+    """The last part of a path or a URI, decoded. The first reader has a rule of its own for it."""
+    return unquote(path.rpartition("/")[2], errors="surrogateescape")
 
 
 def _needed(storage: TableStorage, files: Mapping[str, StoredFile], places: Mapping[str, str]) -> list[str]:

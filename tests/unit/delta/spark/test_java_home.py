@@ -119,13 +119,15 @@ def test_file_that_is_no_program(tmp_path: Path, path_env: dict[str, str]) -> No
     assert caught.value.code == "E601"
 
 
-def test_hanging_java_has_a_limit(tmp_path: Path, path_env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_java(tmp_path / "bin", "while :; do :; done")
-    monkeypatch.setattr(java, "PROBE_TIMEOUT_SECONDS", 0.3)
+def test_a_java_that_hangs_is_asked_once_and_not_for_longer_than_the_limit(
+    tmp_path: Path, path_env: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_java(tmp_path / "bin", f"echo asked >> '{tmp_path}/asked'; while :; do :; done")
+    monkeypatch.setattr(java, "PROBE_TIMEOUT_SECONDS", 1.0)
     with pytest.raises(EnvironmentUnfit) as caught:
-        java.inspect_java({**path_env})
-    assert caught.value.found is not None
-    assert caught.value.found.startswith("no answer within")
+        java.inspect_java(path_env)
+    assert (caught.value.code, caught.value.found) == ("E601", "no answer within 1 s")
+    assert (tmp_path / "asked").read_text() == "asked\n"
 
 
 def test_install_hint_names_a_command_or_a_way() -> None:
