@@ -42,9 +42,15 @@ SUITES = {
         "not long or not sampled",
     ),
     "on S3": ([f"tests/integration/object_stores/test_{what}_on_s3.py" for what in ("tables", "vacuum")], ""),
-    "the rest": (["tests/integration", "tests/fault"], "spark and not long"),
+    "the rest": (
+        ["tests/integration", "tests/fault"],
+        "spark and (every_run or not (long or nightly or sampled))",
+    ),
 }
-"""Tests by column, and their marks. Of what is sampled some cells are drawn, other ones for each pair."""
+"""Tests by column, and their marks. Of what is sampled some cells are drawn, other ones for each pair.
+
+The rest is what `make test` runs on Spark.
+"""
 
 OF_THE_NEWEST = ("on S3", "the rest")
 """What is run with the newest Delta of each Spark alone, unless it is asked for."""

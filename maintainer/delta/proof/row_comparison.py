@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject, changed_settings
 from maintainer.delta.log.schema_names import fresh_prefix, quote
+from maintainer.delta.log.statistics_columns import StatisticsColumn, statistics_columns
 from maintainer.delta.proof.fingerprint import HashedColumns, combine, hashed_columns, sum_expressions
 from maintainer.delta.proof.statistics_figures import (
     MAX_COLUMNS,
     Measured,
     RowFigures,
-    StatisticsColumn,
     bound_expressions,
     bounds_schema,
     figure_aggregates,
@@ -30,7 +30,6 @@ from maintainer.delta.proof.statistics_figures import (
     joined,
     no_figures,
     read_figures,
-    statistics_columns,
 )
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.table.table_facts import DataFile

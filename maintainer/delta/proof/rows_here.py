@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from maintainer.delta.log.actions import to_physical
 from maintainer.delta.log.schema_names import indexed_schema, table_schema
+from maintainer.delta.log.statistics_columns import statistics_columns
 from maintainer.delta.proof.second_engine.column_values import compared_columns, deleted_rows
 from maintainer.delta.proof.second_engine.duckdb_rows import ComparedFile, judged_figures, measure_by_duckdb
-from maintainer.delta.proof.statistics_figures import Measured, statistics_columns
+from maintainer.delta.proof.statistics_figures import Measured
 from maintainer.delta.storage.file_store import FilesHere
 from maintainer.delta.storage.table_log import TableLog
 from maintainer.model.plan.lanes import MAX_DELETED_ROWS

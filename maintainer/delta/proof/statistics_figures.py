@@ -15,11 +15,11 @@ has wide bounds and no exact null counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from maintainer.delta.log.schema_names import dotted, physical_name, quote
+from maintainer.delta.log.schema_names import dotted, quote
+from maintainer.delta.log.statistics_columns import StatisticsColumn, statistics_columns
 from maintainer.model.run.receipts import Fingerprint
 
 MAX_COLUMNS = 40
@@ -30,37 +30,23 @@ _TIMES = frozenset({"timestamp", "timestamp_ntz"})
 _NULL_BITS = 32
 
 
-@dataclass(frozen=True, slots=True)
-class StatisticsColumn:
-    """One column that may have statistics: a leaf of the schema, where arrays and maps count as leaves."""
+def is_reached(column: StatisticsColumn) -> bool:
+    """Whether a bound must be reached by a row: readers answer MIN and MAX from it.
 
-    logical: tuple[str, ...]
-    physical: tuple[str, ...]
-    kind: str
+    Delta's ``OptimizeMetadataOnlyDeltaQuery`` does so for numbers and dates. Texts and time stamps are cut by
+    every writer in its own way.
+    """
+    return column.kind in _NUMBERS or column.kind == "date" or column.kind.startswith("decimal")
 
-    @property
-    def name(self) -> str:
-        """The name for people."""
-        return ".".join(self.logical)
 
-    @property
-    def by_extremes(self) -> bool:
-        """Whether the least and the greatest value of a file are compared with its bounds, and not each value."""
-        return self.has_bounds and self.kind != "string"
+def has_bounds(column: StatisticsColumn) -> bool:
+    """Whether Delta keeps bounds for the type. The lane that writes them has a rule of its own."""
+    return is_reached(column) or column.kind in _TIMES or column.kind == "string"
 
-    @property
-    def is_reached(self) -> bool:
-        """Whether a bound must be reached by a row: readers answer MIN and MAX from it.
 
-        Delta's ``OptimizeMetadataOnlyDeltaQuery`` does so for numbers and dates. Texts and time stamps are cut by
-        every writer in its own way.
-        """
-        return self.kind in _NUMBERS or self.kind == "date" or self.kind.startswith("decimal")
-
-    @property
-    def has_bounds(self) -> bool:
-        """Whether Delta keeps bounds for the type."""
-        return self.is_reached or self.kind in _TIMES or self.kind == "string"
+def is_by_extremes(column: StatisticsColumn) -> bool:
+    """Whether the least and the greatest value of a file are compared with its bounds, and not each value."""
+    return has_bounds(column) and column.kind != "string"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,42 +59,20 @@ class RowFigures:
     reached: int
 
 
-def statistics_columns(schema: dict[str, Any], partition_columns: tuple[str, ...]) -> tuple[StatisticsColumn, ...]:
-    """Every leaf of a table's schema that is stored in its files, in order."""
-    hidden = {partition_column.lower() for partition_column in partition_columns}
-    fields = [field for field in schema["fields"] if field["name"].lower() not in hidden]
-    return tuple(_leaves(fields, (), ()))
-
-
-def _leaves(
-    fields: list[dict[str, Any]], logical: tuple[str, ...], physical: tuple[str, ...]
-) -> Iterator[StatisticsColumn]:
-    for field in fields:
-        kind, metadata = field["type"], field.get("metadata") or {}
-        here = (*logical, field["name"])
-        stored = (*physical, physical_name(field))
-        if isinstance(kind, dict) and kind["type"] == "struct":
-            yield from _leaves(kind["fields"], here, stored)
-        else:
-            plain = kind if isinstance(kind, str) else kind["type"]
-            collated = "__COLLATIONS" in metadata
-            yield StatisticsColumn(here, stored, f"{plain} collated" if collated else plain)
-
-
 def stats_columns(stats_schema: dict[str, Any]) -> tuple[str, ...]:
     """Dotted logical names of the leaf columns that carry minimum and maximum, in the schema's order.
 
     ``stats_schema`` is what Delta collects for (``dataSkippingNumIndexedCols`` and ``dataSkippingStatsColumns``
     applied); of those, leaves of other types have a null count only.
     """
-    return tuple(dotted(column.logical) for column in statistics_columns(stats_schema, ()) if column.has_bounds)
+    return tuple(dotted(column.logical) for column in statistics_columns(stats_schema, ()) if has_bounds(column))
 
 
 def bounds_schema(columns: tuple[StatisticsColumn, ...]) -> dict[str, Any]:
     """The Spark schema (as JSON) that reads both bounds of the columns from the text of the statistics."""
     tree: dict[str, Any] = {}
     for column in columns:
-        if column.has_bounds:
+        if has_bounds(column):
             node = tree
             for name in column.physical[:-1]:
                 node = node.setdefault(name, {})
@@ -136,7 +100,7 @@ def bound_expressions(columns: tuple[StatisticsColumn, ...], parsed: str) -> lis
     """
     expressions = []
     for number, column in enumerate(columns):
-        if column.has_bounds:
+        if has_bounds(column):
             low, high = (f"{parsed}.{side}.{_dotted(column.physical)}" for side in ("minValues", "maxValues"))
             expressions += [f"{low} AS lo{number}", f"{high} AS hi{number}"]
     return expressions
@@ -158,9 +122,9 @@ def figure_aggregates(columns: tuple[StatisticsColumn, ...], bounds: str) -> lis
         aggregates.append(f"coalesce(sum({' + '.join(parts)}), 0L) AS n{start // 2}")
     for number, column in enumerate(columns):
         value = _dotted(column.logical)
-        if column.by_extremes:
+        if is_by_extremes(column):
             aggregates += [f"min({value}) AS least{number}", f"max({value}) AS most{number}"]
-        elif column.has_bounds:
+        elif has_bounds(column):
             outside = f"{value} < {bounds}.lo{number} OR {value} > {bounds}.hi{number}"
             aggregates.append(f"coalesce(bool_or({outside}), false) AS beyond{number}")
     return aggregates
@@ -170,11 +134,11 @@ def figures_of_file(columns: tuple[StatisticsColumn, ...], bounds: str) -> list[
     """SQL over one row a file with `figure_aggregates`, in the order that `read_figures` takes."""
     outside, reached = ["0L"], [["0L"] for _ in range(_words(columns))]
     for number, column in enumerate(columns):
-        if not column.has_bounds:
+        if not has_bounds(column):
             continue
-        beyond = _beyond(column, number, bounds) if column.by_extremes else f"beyond{number}"
+        beyond = _beyond(column, number, bounds) if is_by_extremes(column) else f"beyond{number}"
         outside.append(f"if({beyond}, {1 << number}L, 0L)")
-        if column.is_reached:
+        if is_reached(column):
             word, place = divmod(number, 31)
             reached[word].append(f"if(least{number} = {bounds}.lo{number}, {1 << (2 * place)}L, 0L)")
             reached[word].append(f"if(most{number} = {bounds}.hi{number}, {1 << (2 * place + 1)}L, 0L)")

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from maintainer.delta.log.actions import named_in, statistics_in, value_at, whole_count
-from maintainer.delta.proof.statistics_figures import Measured, RowFigures, StatisticsColumn
+from maintainer.delta.log.statistics_columns import StatisticsColumn
+from maintainer.delta.proof.statistics_figures import Measured, RowFigures, has_bounds, is_reached
 from maintainer.model.plan.lanes import SourceStatistics
 from maintainer.model.table.statistics_writers import EXACT_WRITERS
 from maintainer.units import count_of
@@ -113,7 +114,7 @@ def _findings(
     for number, column in enumerate(columns):
         if not wide and not vector:
             yield from _of_nulls(stats, column, number, figures, strictness)
-        if column.has_bounds:
+        if has_bounds(column):
             yield from _of_bounds(stats, column, number, figures, None if wide or vector else strictness)
         if strictness.complete and column.physical in strictness.expected:
             yield from _of_presence(stats, column, figures.rows - figures.nulls[number])
@@ -136,7 +137,7 @@ def _of_bounds(
     low, high = (value_at(stats.get(side), column.physical) for side in ("minValues", "maxValues"))
     if figures.outside >> number & 1:
         yield True, f"rows lie outside the bounds of {column.name} (minValues says {low!r}, maxValues {high!r})"
-    elif tight is not None and column.is_reached:
+    elif tight is not None and is_reached(column):
         for place, (side, bound) in enumerate((("minValues", low), ("maxValues", high))):
             if _comparable(bound, column.kind) and not figures.reached >> (2 * number + place) & 1:
                 yield tight.exact, f"{side} of {column.name} says {bound!r}, which no row reaches"
@@ -149,7 +150,7 @@ def _comparable(bound: object, kind: str) -> bool:
 
 def _of_presence(stats: Mapping[str, Any], column: StatisticsColumn, values: int) -> Iterator[tuple[bool, str]]:
     names = ["nullCount"]
-    if column.has_bounds and values:
+    if has_bounds(column) and values:
         # Delta leaves the upper bound of a string out where there is no character to cut it with.
         names += ["minValues"] if column.kind == "string" else ["minValues", "maxValues"]
     for side in names:

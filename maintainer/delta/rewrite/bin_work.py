@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.log.schema_names import indexed_schema, table_schema
 from maintainer.delta.log.staged_file import Marks, WrittenFile
-from maintainer.delta.proof.statistics_figures import StatisticsColumn, statistics_columns
+from maintainer.delta.log.statistics_columns import StatisticsColumn, statistics_columns
 from maintainer.delta.rewrite.curve_writer import curve_tags
 from maintainer.delta.rewrite.unfinished_files import folders_of
 from maintainer.delta.storage.file_store import FilesHere, FileStore, StoredFile, TransferError

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from maintainer.delta.log.statistics_columns import StatisticsColumn
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, figures_of
-from maintainer.delta.proof.statistics_figures import StatisticsColumn
 from maintainer.delta.proof.statistics_verdict import Strictness, judge
 from maintainer.delta.rewrite.bin_work import BinWork, LaneUnfit, Workplace, WrittenBin
 from maintainer.delta.rewrite.local.arrow_rows import (

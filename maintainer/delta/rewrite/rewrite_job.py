@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.staged_file import Marks, WrittenFile
-from maintainer.delta.proof.statistics_figures import RowFigures, StatisticsColumn
+from maintainer.delta.log.statistics_columns import StatisticsColumn
+from maintainer.delta.proof.statistics_figures import RowFigures
 from maintainer.delta.rewrite.bin_work import CODEC, Workplace
 from maintainer.delta.rewrite.commit.batch_transaction import Transaction, check_all_live
 from maintainer.delta.rewrite.curve_writer import curve_tags

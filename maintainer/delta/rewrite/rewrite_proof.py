@@ -17,9 +17,10 @@ from maintainer.delta.jvm import JavaObject
 from maintainer.delta.log.actions import statistics_in, to_physical
 from maintainer.delta.log.schema_names import indexed_schema
 from maintainer.delta.log.staged_file import WrittenFile, widened
+from maintainer.delta.log.statistics_columns import StatisticsColumn, statistics_columns
 from maintainer.delta.proof.proof_actions import Expected, check_adds, check_removes, check_sizes
 from maintainer.delta.proof.row_comparison import FileSet, rows_by_file
-from maintainer.delta.proof.statistics_figures import RowFigures, StatisticsColumn, statistics_columns
+from maintainer.delta.proof.statistics_figures import RowFigures
 from maintainer.delta.proof.statistics_verdict import Strictness, judge, unknown_names
 from maintainer.delta.rewrite.commit.batch_transaction import begin
 from maintainer.delta.rewrite.commit.carried_deletes import CarriedDeletes

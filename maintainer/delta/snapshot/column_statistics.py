@@ -12,7 +12,7 @@ from typing import Any
 from maintainer.delta.jvm import DeltaJvm, JavaObject
 from maintainer.delta.log.actions import named_in, statistics_in, value_at
 from maintainer.delta.log.schema_names import physical_path
-from maintainer.delta.proof.statistics_figures import statistics_columns
+from maintainer.delta.log.statistics_columns import statistics_columns
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, DataFile, FileRange, TableFacts
 from maintainer.model.table.table_features import num_indexed_columns

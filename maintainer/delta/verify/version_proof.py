@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING
 from maintainer.delta.jvm import changed_settings
 from maintainer.delta.log.actions import CommittedFiles
 from maintainer.delta.log.schema_names import fresh_prefix, quote
+from maintainer.delta.log.statistics_columns import statistics_columns
 from maintainer.delta.proof.row_comparison import FilesInLog, differing_rows, functions_of, measure_frames
-from maintainer.delta.proof.statistics_figures import Measured, statistics_columns
+from maintainer.delta.proof.statistics_figures import Measured
 from maintainer.delta.proof.statistics_verdict import source_findings, strictness_of, wrong_statistics
 from maintainer.delta.spark.session_settings import PADS_CHAR
 from maintainer.delta.storage.failures.engine_failures import table_errors

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 from maintainer.delta.jvm import OWN_LOG, DeltaJvm, JavaObject
 from maintainer.delta.log.actions import PartitionNames, data_file, live_rows
 from maintainer.delta.log.schema_names import table_schema
+from maintainer.delta.log.statistics_columns import statistics_columns
 from maintainer.delta.proof.rows_here import is_compared_here, rows_here
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, deleted_rows
 from maintainer.delta.proof.second_engine.duckdb_rows import count_rows
-from maintainer.delta.proof.statistics_figures import Measured, RowFigures, statistics_columns
+from maintainer.delta.proof.statistics_figures import Measured, RowFigures
 from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.delta.storage.file_store import (
     FilesHere,

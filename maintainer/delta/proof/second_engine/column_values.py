@@ -26,7 +26,8 @@ from typing import Any
 
 from maintainer.delta.log.actions import statistics_in, value_at
 from maintainer.delta.log.schema_names import PHYSICAL_NAME
-from maintainer.delta.proof.statistics_figures import RowFigures, StatisticsColumn
+from maintainer.delta.log.statistics_columns import StatisticsColumn
+from maintainer.delta.proof.statistics_figures import RowFigures, has_bounds
 from maintainer.model.table.log_names import z85_decode
 
 _INTEGERS = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INTEGER", "long": "BIGINT"}
@@ -233,7 +234,7 @@ def figures_of(
     outside = reached = 0
     for number, (column, (least, most)) in enumerate(zip(columns, extremes, strict=True)):
         low, high = (value_at(bounds.get(side), column.physical) for side in ("minValues", "maxValues"))
-        if not column.has_bounds or least is None:
+        if not has_bounds(column) or least is None:
             continue
         is_outside, at_low, at_high = _compared(column, least, most, low, high)
         outside |= is_outside << number

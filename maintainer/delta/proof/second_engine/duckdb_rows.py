@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from maintainer.delta.log.statistics_columns import StatisticsColumn
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, ComparedColumn, figures_of, sql_name
-from maintainer.delta.proof.statistics_figures import Measured, RowFigures, StatisticsColumn
+from maintainer.delta.proof.statistics_figures import Measured, RowFigures, has_bounds
 from maintainer.model.run.receipts import Fingerprint
 
 if TYPE_CHECKING:
@@ -284,7 +285,7 @@ def _figure_parts(
     for column in statistics:
         value = _path(column, types) if column.physical[0] in stored else "NULL"
         yield f"count(*) - count({value})"
-        if column.has_bounds:
+        if has_bounds(column):
             yield from (f"{side}({_extreme(value, column)})" for side in ("min", "max"))
 
 
@@ -295,7 +296,7 @@ def _read_figures(
     nulls, extremes = [], []
     for column in statistics:
         nulls.append(int(next(left)))
-        extremes.append((next(left), next(left)) if column.has_bounds else (None, None))
+        extremes.append((next(left), next(left)) if has_bounds(column) else (None, None))
     return figures_of(int(rows), tuple(nulls), extremes, statistics, stats)
 
 

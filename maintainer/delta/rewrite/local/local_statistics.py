@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from maintainer.delta.proof.statistics_figures import StatisticsColumn
+from maintainer.delta.log.statistics_columns import StatisticsColumn
 from maintainer.delta.rewrite.bin_work import LaneUnfit
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from maintainer.delta.proof.statistics_figures import StatisticsColumn
+from maintainer.delta.log.statistics_columns import StatisticsColumn
 from maintainer.delta.rewrite.bin_work import LaneUnfit
 from maintainer.delta.rewrite.local.arrow_rows import leaves_of
 from maintainer.delta.rewrite.local.local_statistics import FileStatistics

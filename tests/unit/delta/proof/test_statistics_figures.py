@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
+from maintainer.delta.log.statistics_columns import statistics_columns
 from maintainer.delta.proof.statistics_figures import (
     RowFigures,
     bounds_schema,
     figure_aggregates,
     figures_of_file,
+    has_bounds,
     joined,
     no_figures,
     read_figures,
-    statistics_columns,
 )
 from maintainer.delta.proof.statistics_verdict import Judgement, Strictness, judge, strictness_of, unknown_names
 
@@ -54,7 +55,7 @@ def _add(**changes: Any) -> dict[str, Any]:
 
 
 def test_leaves_have_names_as_written_and_as_stored_and_no_partition_columns() -> None:
-    assert [(column.name, column.physical, column.has_bounds) for column in COLUMNS] == [
+    assert [(column.name, column.physical, has_bounds(column)) for column in COLUMNS] == [
         ("a", ("col-1",), True),
         ("s.x.y", ("s", "x.y"), True),
         ("l", ("l",), False),

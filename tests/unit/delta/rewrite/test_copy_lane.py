@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from maintainer.delta.log.statistics_columns import statistics_columns
 from maintainer.delta.proof.second_engine.duckdb_rows import ComparedFile, judged_figures
-from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.proof.statistics_verdict import Judgement, Strictness, judge
 from maintainer.delta.rewrite.bin_work import LaneUnfit
 from maintainer.delta.rewrite.copy_lane import Footer, compute_statistics, read_footer

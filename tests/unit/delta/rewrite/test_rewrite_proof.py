@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from maintainer.delta.proof.statistics_figures import RowFigures, statistics_columns
+from maintainer.delta.log.statistics_columns import statistics_columns
+from maintainer.delta.proof.statistics_figures import RowFigures
 from maintainer.delta.rewrite.rewrite_proof import judge_landed
 from maintainer.delta.storage.local_files import OnDisk
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from maintainer.delta.log.statistics_columns import StatisticsColumn, statistics_columns
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, compared_columns
 from maintainer.delta.proof.second_engine.duckdb_rows import (
     ComparedFile,
@@ -24,7 +25,6 @@ from maintainer.delta.proof.second_engine.duckdb_rows import (
     judged_figures,
     measure_by_duckdb,
 )
-from maintainer.delta.proof.statistics_figures import StatisticsColumn, statistics_columns
 from maintainer.delta.proof.statistics_verdict import Judgement, Strictness, judge
 
 

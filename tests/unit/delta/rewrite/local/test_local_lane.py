@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from maintainer.delta.log.statistics_columns import statistics_columns
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, compared_columns
 from maintainer.delta.proof.second_engine.duckdb_rows import ComparedFile, measure_by_duckdb
-from maintainer.delta.proof.statistics_figures import statistics_columns
 from maintainer.delta.proof.statistics_verdict import Strictness, judge
 from maintainer.delta.rewrite.bin_work import LaneUnfit
 from maintainer.delta.rewrite.copy_lane import MIN_ROW_GROUP_BYTES, read_footer, why_not_copied
