@@ -304,7 +304,7 @@ def _of_one_run(row: HistoryRow) -> Hashable:
     went_well = row.status in ("succeeded", "nothing_left") and row.proof in (None, "pass")
     if row.run_id is None or not went_well or row.error or row.step in (UNDELETE, VERIFY) or _is_without_folder(row):
         return None
-    return (row.run_id, row.step, row.status, row.proof, row.git_commit)
+    return (row.run_id, row.step, row.status, row.proof, row.git_commit, row.note)
 
 
 def _folds_as(number: int, row: HistoryRow) -> tuple[object, ...]:
@@ -372,6 +372,8 @@ def _details(row: HistoryRow) -> Iterator[str]:
         yield format_duration(float(row.duration_seconds))
     if row.error_code or row.error:
         yield ": ".join(part for part in (row.error_code, row.error) if part)
+    if row.note:
+        yield row.note
     if row.run_id is None and row.reason != APPENDED:
         yield "outside maintainer" + (f", by {row.by}" if row.by else "")
     if row.reason and (row.run_id is None or row.reason == APPENDED or _is_without_folder(row)):

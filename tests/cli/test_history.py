@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -13,8 +14,13 @@ import pyarrow as pa
 import pytest
 
 from maintainer.cli.main import run
+from maintainer.model.plan.plan_document import to_json
+from maintainer.model.run.outcome import run_to_json
 from maintainer.model.table.commit_records import CommitStamp
+from maintainer.report.run.outcome_text import message
 from tests.support.policies.projects import write_project
+from tests.support.runs import sample_plans
+from tests.support.runs.sample_runs import bad_run
 
 STAMP = CommitStamp("20261121T220000Z-7f3a", "lake/t/compact", 0, "sha256:p")
 
@@ -83,6 +89,29 @@ def test_what_runs_append_to_the_ledger_is_not_somebody_elses(root: Path, capsys
     assert "outside maintainer, by delta-rs" in optimize
     assert "WRITE x4" in appends
     assert appends.endswith("rows that a run appended")
+
+
+def test_a_step_that_was_skipped_has_the_reason_that_show_gives(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan, table = to_json(sample_plans.plan(sample_plans.orders())), bad_run().tables[4]
+    _, failed, skipped = table.steps
+    write_project(root, {"policies/o.yml": "table: sales.orders\n"})
+    notes = {"20261121T220000Z-0002": None, "20261121T220000Z-0001": "sales.items was not verified; the vacuum waits"}
+    for run_id, note in notes.items():
+        ended = replace(table, steps=(failed, replace(skipped, note=note)))
+        folder = root / ".maintainer" / "runs" / run_id
+        folder.mkdir(parents=True)
+        (folder / "plan.json").write_text(plan)
+        (folder / "results.json").write_text(run_to_json(replace(bad_run(), run_id=run_id, tables=(ended,))))
+    says = {run_id: message(replace(skipped, note=note)) for run_id, note in notes.items()}
+    rows = history(root, capsys, "sales.orders", "--ours")
+    assert [(row["run_id"], row["status"], row["note"]) for row in rows] == [
+        row for run_id, said in says.items() for row in ((run_id, "skipped", said), (run_id, "verify_failed", None))
+    ]
+    for run_id, said in says.items():
+        for command in (["history"], ["history", "sales.orders", "--ours"], ["show", run_id]):
+            run(["--project", str(root), "-v", *command])
+            shown = capsys.readouterr().out
+            assert any("vacuum" in line and said in line for line in shown.splitlines()), shown
 
 
 def test_status_says_who_else_optimized_and_vacuumed_last(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from maintainer.app.lookback.run_history import HistoryQuery, history_row, recorded_rows, rows_in_documents
+from maintainer.app.lookback.run_history import HistoryQuery, history_row, notes_of, recorded_rows, rows_in_documents
 from maintainer.app.project_folders import Project
 from maintainer.app.running.verify_commits import VERIFICATION_FILE
 from maintainer.app.selection.managed_search import with_recorded_tables
@@ -197,8 +197,11 @@ def table_pages(fleet: FleetRuns, tz: tzinfo, names: Container[str], served: Ser
     project = with_recorded_tables(fleet.project, (table.ref for table, _ in newest.values()))
     index = TableIndex(run.plan for run in fleet.runs)
     steps: dict[object, list[HistoryRow]] = {}
-    for row in recorded_rows(project.past_runs_dir, HistoryQuery(limit=MAX_STEPS_READ))[0]:
-        steps.setdefault(index.key_of(RecordedTable.of_row(row, project.root)), []).append(history_row(row))
+    notes: dict[tuple[str, str], str] = {}
+    every_step = HistoryQuery(limit=MAX_STEPS_READ)
+    rows, _ = recorded_rows(project.past_runs_dir, every_step, on_run=lambda run: notes.update(notes_of([run])))
+    for row in rows:
+        steps.setdefault(index.key_of(RecordedTable.of_row(row, project.root)), []).append(history_row(row, notes))
     for table in fleet_tables(fleet.pairs, tz, _key_of(index), fleet.about.quarantined):
         if table.name not in names or table.name not in newest:
             continue

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from types import MappingProxyType
 from urllib.parse import unquote
 
 from maintainer.app.running.restore_files import UNDELETE_FILE, undelete_rows
@@ -22,9 +23,10 @@ from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.plan import Problem
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.history_rows import HistoryRow
-from maintainer.model.run.outcome import RunOutcome
+from maintainer.model.run.outcome import RunOutcome, StepStatus
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.table_names import absolute_path, is_called, is_uri, name_key
+from maintainer.report.run.outcome_text import said_of
 from maintainer.report.text_layout import UTC, when
 from maintainer.units import count_of, format_duration
 
@@ -222,11 +224,33 @@ def _unread(folder: Path, why: str) -> Problem:
     return Problem(UNREAD_CODE, f"a run could not be read: {folder}: {why}", str(folder), help)
 
 
-def history_row(row: LedgerRow) -> HistoryRow:
+Notes = Mapping[tuple[str, str], str]
+"""Why steps without an error did not simply succeed, by their run and their id; a row of the ledger has no such."""
+
+
+def notes_of(runs: Iterable[RunOutcome]) -> Notes:
+    """Return what runs say of the ends of their steps, in the words of ``show``."""
+    return {
+        (run.run_id, step.step_id): said_of(step)
+        for run in runs
+        for table in run.tables
+        for step in table.steps
+        if step.error is None
+    }
+
+
+def history_row(row: LedgerRow, notes: Notes = MappingProxyType({})) -> HistoryRow:
     """Return a row of the ledger as `history` shows it."""
     same = {name: getattr(row, name) for name in _SAME}
     proof = None if row.proof_result == "none" else row.proof_result
-    return HistoryRow(at_ms=row.started_at_ms, step=row.kind, proof=proof, **same)
+    return HistoryRow(at_ms=row.started_at_ms, step=row.kind, proof=proof, note=_note(row, notes), **same)
+
+
+def _note(row: LedgerRow, notes: Notes) -> str | None:
+    if row.status == StepStatus.SUCCEEDED:  # a turn that went well, of a step that then did not
+        return None
+    step_id, _, turn = row.step_id.rpartition("#")
+    return notes.get((row.run_id, row.step_id)) or (turn.isdigit() and notes.get((row.run_id, step_id))) or None
 
 
 _SAME = {field.name for field in fields(HistoryRow)} & {field.name for field in fields(LedgerRow)}

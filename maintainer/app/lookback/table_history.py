@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from maintainer.app.engine_access import EngineOptions, open_engine, project_engine
 from maintainer.app.lookback.ledger_access import required_ledger
-from maintainer.app.lookback.run_history import HistoryQuery, history_row, recorded_rows, rows_of_table
+from maintainer.app.lookback.run_history import HistoryQuery, history_row, notes_of, recorded_rows, rows_of_table
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.chosen_tables import named_policy
 from maintainer.app.selection.recorded_tables import CurrentTable, current_tables
@@ -79,7 +79,8 @@ def recorded_steps(project: Project, query: HistoryQuery, engine: EngineOptions)
     else:
         of_table = rows_of_table(known, project.root)
         recorded, unread = recorded_rows(project.past_runs_dir, all_of_it, of_table, runs.append)
-        rows = list(map(history_row, recorded))
+        notes = notes_of(runs)
+        rows = [history_row(row, notes) for row in recorded]
     doubt = known.doubt if rows and known is not None else None
     problems: list[tuple[str | None, Problem]] = [(None, problem) for problem in unread]
     if known is not None and with_others:

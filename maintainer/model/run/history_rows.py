@@ -34,7 +34,8 @@ class HistoryRow:
     ``reason`` has its parameters.
     ``status`` is a step's (``succeeded``, ``failed``, ...) or empty. Sizes are bytes; times are milliseconds since
     1970 UTC. ``num_files_removed`` counts deleted files for a vacuum. ``proof`` is ``pass``, ``fail``, ``error`` or
-    None. ``error`` and ``spelled_anew`` are both for what ``verify`` found, or could not find out.
+    None. ``error`` and ``spelled_anew`` are both for what ``verify`` found, or could not find out. ``note`` says why a
+    step without an error did not simply succeed, as far as a run folder tells.
     """
 
     at_ms: int
@@ -56,10 +57,11 @@ class HistoryRow:
     policy_file: str | None = None
     git_commit: str | None = None
     by: str | None = None
+    note: str | None = None
 
     def __post_init__(self) -> None:
         # A command of somebody else's is recorded with its parameters: `COPY INTO` with the address of its source.
-        for name in ("reason", "error", "by"):
+        for name in ("reason", "error", "by", "note"):
             value = getattr(self, name)
             object.__setattr__(self, name, value and without_secrets(value))
 

@@ -179,6 +179,11 @@ def message(step: StepOutcome) -> str:
     return printable(step.note) if step.note else STEP_ENDS[step.status].message
 
 
+def said_of(step: StepOutcome) -> str:
+    """Say the same; nothing of a step that simply succeeded."""
+    return "" if step.status is StepStatus.SUCCEEDED and not step.error else message(step)
+
+
 def verified_detail(event: Verified) -> str:
     """Say what a check compared: ``rows 41,220,917 (v77 = v78), content equal``."""
     parts = []

@@ -9,7 +9,7 @@ from dataclasses import fields
 from maintainer.errors import ExitCode
 from maintainer.model.plan.plan import is_place
 from maintainer.model.run.exit_codes import exit_code, exit_reason
-from maintainer.model.run.outcome import RunEnd, RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.outcome import RunEnd, RunOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.table.store_requests import RunRequests, StoreRequests
 from maintainer.report.document.blocks import (
     Block,
@@ -30,7 +30,7 @@ from maintainer.report.document.markdown_writer import markdown_text
 from maintainer.report.document.terminal_writer import terminal_text
 from maintainer.report.plan.plan_text import about_requests
 from maintainer.report.plan.step_text import price_of, step_word
-from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, WorkDone, details, figures, message, time_text
+from maintainer.report.run.outcome_text import STEP_ENDS, TABLE_ENDS, WorkDone, details, figures, said_of, time_text
 from maintainer.report.run.run_findings import joined, run_findings
 from maintainer.report.style import PLAIN, Role, Style, Symbol
 from maintainer.report.text_layout import noun_of, unsearched
@@ -118,7 +118,7 @@ def symbol_of(role: Role | None) -> str:
 def _alike(table: TableOutcome) -> Hashable:
     name = table.ref.identifier
     problem = table.problem and (table.problem.code, nameless(table.problem.what, name))
-    steps = tuple((step.kind, step.status, nameless(_said(step), name)) for step in table.steps)
+    steps = tuple((step.kind, step.status, nameless(said_of(step), name)) for step in table.steps)
     return (is_place(table), table.status, table.owner, problem, steps)
 
 
@@ -134,11 +134,7 @@ def _statements(tables: Sequence[TableOutcome], verbose: bool) -> Iterator[State
         facts = "  ".join(part for part in (format_duration(seconds) if seconds else "", figures(*steps)) if part)
         below = tuple(details(steps[0])) if verbose else ()
         fact: Text = (Span(end.word, end.role), f"  {facts}")
-        yield Statement(symbol_of(end.role), step_word(steps[0].kind), (fact,), ((_said(steps[0]), ""),), below=below)
-
-
-def _said(step: StepOutcome) -> str:
-    return "" if step.status is StepStatus.SUCCEEDED and not step.error else message(step)
+        yield Statement(symbol_of(end.role), step_word(steps[0].kind), (fact,), ((said_of(steps[0]), ""),), below=below)
 
 
 def _findings(outcome: RunOutcome) -> list[Block]:
