@@ -18,6 +18,7 @@ from importlib import resources
 import jinja2
 from markupsafe import Markup, escape
 
+from maintainer.model.closed_types import assert_never
 from maintainer.model.product_version import __version__
 from maintainer.report.document.blocks import Document, Heading, Line, Subjects, TableBlock, Text, spans, subject_table
 from maintainer.report.style import Role
@@ -86,7 +87,7 @@ def templates() -> jinja2.Environment:
     )
     ours = {"coded": coded, "inline": inline, "subject_table": _subject_table, "unbroken": _unbroken}
     environment.filters |= {"number": "{:,}".format, **ours}
-    environment.filters["kind"] = lambda block: type(block).__name__
+    environment.filters |= {"kind": lambda block: type(block).__name__, "not_handled": assert_never}
     environment.filters["small"] = lambda heading: " ".join([heading.split(" ")[0].lower(), *heading.split(" ")[1:]])
     environment.filters["css"] = lambda role: _CLASSES.get(role, "")
     return environment
