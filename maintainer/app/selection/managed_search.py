@@ -95,7 +95,7 @@ def with_recorded_tables(project: Project, refs: Iterable[TableRef]) -> Project:
     """
     if not project.loaded.searches:
         return project
-    search = project.loaded.search or TableSearch()
+    search = project.loaded.search or TableSearch(is_recorded=True)
     known = {name_key(name) for table in search.tables for name in table.names}
     known |= set(map(name_key, declared_places(project)))
     more = (FoundTable((ref,)) for ref in dict.fromkeys(refs) if name_key(ref) not in known)

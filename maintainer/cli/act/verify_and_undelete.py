@@ -21,7 +21,7 @@ from maintainer.errors.foreign_text import printable
 from maintainer.model.run.commit_verdict import CheckResult, TableVerification, VerifyRun
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.table_search import TableProblem
-from maintainer.policy.table_names import is_uri, name_key, table_ref, whole_name_needed
+from maintainer.policy.table_names import is_uri, may_be_an_end, name_key, table_ref, whole_name_needed
 from maintainer.report.findings import render_annotations
 from maintainer.report.run.verify_text import render_verify, verify_findings, verify_junit, verify_line
 from maintainer.report.style import Style
@@ -66,7 +66,10 @@ def verify_command(
         target = _target(project, table)
         written = str(target.ref)
         if not (_is_known(project, target.ref) or is_uri(written) or written.startswith("/")):
-            called = search_tables(project, spec.engine).loaded.called(written)
+            loaded = search_tables(project, spec.engine).loaded
+            called = loaded.called(written)
+            if called is None and loaded.search is not None and loaded.search.problems and may_be_an_end(written):
+                raise loaded.search.problems[0].error
             if called is not None and accept is not None:
                 raise whole_name_needed(table, called)
             target = replace(target, ref=called or target.ref)

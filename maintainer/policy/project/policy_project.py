@@ -36,6 +36,7 @@ from maintainer.policy.project.table_search import (
     TableSearch,
     check_managing,
     managing_rule,
+    places_text,
 )
 from maintainer.policy.resolve.merge import TAGS, Layer, Level, document_layer
 from maintainer.policy.resolve.resolve import (
@@ -318,6 +319,10 @@ class LoadedProject:
     def _unmanaged(self, identifier: str, ref: TableRef) -> ProjectError:
         reached = self.manager_of(ref) is not None or bool(self.match_rules_for(ref))
         rules = "no rule manages a table that is called so" if reached else "no rule reaches it"
+        write_one = "write a policy for it: `version: 1` and `table:` are enough"
+        if self.search is not None and self.search.is_recorded and may_be_an_end(identifier):
+            rules = f"this command does not look into {places_text(self.project.places)}"
+            write_one = "write its whole name; `maintainer list` looks, and has all names"
         what, where = f"no policy names `{identifier}`, and {rules}", None
         for rule in reversed(self.rules):
             if (line := rule.excluded_at(plain_name(ref))) is not None:
@@ -327,7 +332,6 @@ class LoadedProject:
         not_read = {table_ref(written, self.root).identifier for written in self.not_read}
         near = nearest_table(identifier, {table.ref.identifier for table in self.tables} | managed | not_read)
         near = near or nearest(identifier, {*(table.written for table in self.tables), *self.not_read})
-        write_one = "write a policy for it: `version: 1` and `table:` are enough"
         help_text = f"did you mean `{near}`?" if near else write_one
         if where is not None:
             help_text = f"to maintain it, remove that item, or {write_one}"

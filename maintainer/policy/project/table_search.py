@@ -163,12 +163,14 @@ class TableProblem:
 class TableSearch:
     """What one search found in all declared places, and which of them it could not search to the end.
 
-    ``notes`` say what was left out where that may be meant.
+    ``notes`` say what was left out where that may be meant. ``is_recorded``: nobody searched, the tables are those of
+    records.
     """
 
     tables: tuple[FoundTable, ...] = ()
     problems: tuple[TableProblem, ...] = ()
     notes: tuple[MaintainerError, ...] = field(default=(), compare=False)
+    is_recorded: bool = False
 
     def may_have(self, ref: TableRef) -> bool:
         """Tell whether a table was found, or may lie in a place that was not searched to its end."""

@@ -89,10 +89,12 @@ def test_a_rule_manages_what_lies_below_a_root_there(server: S3Server, host: Com
     # A search begins with HEAD, whose answers have no body: the reason stands in that to a list.
     refusal = ("403 Forbidden", "SignatureDoesNotMatch", "The signature does not match")
     server.faults.add(FaultRule(Fault.REFUSES, "*", "/lake", "", ALWAYS, answer=refusal))
-    refused = project.run("list")
+    looks = (("list",), ("why", "a"), ("history", "a"), ("verify", "a"), ("verify", "a@1"))
+    refused = [project.run(*arguments) for arguments in looks]
     server.faults.clear()
-    assert "T440" in refused.err
-    assert "T405" not in refused.err
+    for answer in refused:
+        assert (answer.returncode, "T440" in answer.err) == (1, True), answer.err
+        assert "T405" not in answer.err
 
 
 def test_a_watch_takes_what_arrived_and_ends(server: S3Server, host: CommandHost, tmp_path: Path) -> None:
