@@ -108,7 +108,7 @@ def decode(cls: type[T], document: object, *, ignore_unknown: bool = False) -> T
         # A path that is not text in any encoding arrives with surrogates, which pydantic reads from no JSON text.
         text = None
     except ValueError as error:
-        raise DecodeError("", str(error)) from error
+        raise DecodeError("", "a number is not finite, and JSON has only those that are") from error
     try:
         value: T = adapter.validate_json(text) if text else adapter.validate_python(document, strict=False)
     except ValidationError as error:

@@ -90,6 +90,7 @@ class WorkerPool(WorkerThreads[_RunningTable]):
         for _ in range(num_workers):
             self._new_thread().start()
         stopped_at: float | None = None
+        times_said = 0
         while self._busy():
             self._collect(self.bounds.tick_seconds)
             self._open_next_batch()
@@ -98,9 +99,11 @@ class WorkerPool(WorkerThreads[_RunningTable]):
             limit = self.bounds.run_timeout_seconds
             if limit is not None and now - started > limit and self.context.switch.stop_reason is None:
                 self.context.switch.stop(f"timeout of {limit:g} s")
-            if self.context.switch.stop_reason is not None and stopped_at is None:
-                stopped_at = now
-                self._say_that_it_stops(self.context.switch.stop_reason)
+            if (reason := self.context.switch.stop_reason) is not None:
+                stopped_at = now if stopped_at is None else stopped_at
+                if times_said < (times_asked := 1 + self.context.switch.urgent):
+                    times_said = times_asked
+                    self._say_that_it_stops(reason)
             for pooled in list(self._threads):
                 self._watch(pooled, now, stopped_at)
         self._collect(0.0)

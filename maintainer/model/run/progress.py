@@ -208,7 +208,7 @@ class TableFinished(OfTable):
 class RunStopping:
     """Somebody asked for the end: no table is begun, and what runs has ``grace_seconds`` to come to its next commit.
 
-    ``at_most_seconds`` is how long the run takes to end at the latest.
+    ``at_most_seconds`` is how long the run takes to end at the latest. Said again, without grace, to whoever asks twice.
     """
 
     at_ms: int

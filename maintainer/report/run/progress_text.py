@@ -217,13 +217,7 @@ class ProgressText:
                 role, took = _VERDICT_ROLE[Verdict(event.result)], _short(event.duration_seconds)
                 return [self._line(head, word, role, took, verified_detail(event))]
             case RunStopping():
-                grace = format_duration(round(event.grace_seconds))
-                at_most = format_duration(round(event.at_most_seconds))
-                return [
-                    f"{printable(event.reason)}: no further table is started; running steps have {grace} to finish "
-                    f"their commit, then they are cancelled; the run ends within {at_most}. What is not committed "
-                    "changes nothing. Press Ctrl-C again to cancel now."
-                ]
+                return [_stopping_line(event)]
             case LedgerAppending():
                 limit = format_duration(round(event.limit_seconds))
                 what = f"writing {count_of(event.num_rows, 'row')} to the ledger (gives up after {limit})"
@@ -333,3 +327,14 @@ def progress_words(progress: StepProgress) -> str:
 def _short(seconds: float) -> str:
     """Print a duration without blanks, so that it stays one column: ``4m35s``."""
     return format_duration(seconds).replace(" ", "")
+
+
+def _stopping_line(event: RunStopping) -> str:
+    grace, at_most = (format_duration(round(seconds)) for seconds in (event.grace_seconds, event.at_most_seconds))
+    ends = f"the run ends within {at_most}. What is not committed changes nothing."
+    if not event.grace_seconds:
+        return f"{printable(event.reason)}: running steps are cancelled now; {ends}"
+    return (
+        f"{printable(event.reason)}: no further table is started; running steps have {grace} to finish "
+        f"their commit, then they are cancelled; {ends} Press Ctrl-C again to cancel now."
+    )

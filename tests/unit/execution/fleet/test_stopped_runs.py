@@ -146,6 +146,28 @@ def test_after_sigterm_both_periods_are_shorter(run: Run, comes_back: bool) -> N
     assert (stopping.reason, stopping.grace_seconds) == ("SIGTERM", 0.05)
 
 
+def test_whoever_asks_twice_waits_for_no_thread_that_hangs_and_is_told_so(run: Run) -> None:
+    plans = run.small_tables("a")
+    release = threading.Event()
+
+    def hang(at: Station) -> None:
+        run.switch.stop("SIGINT")
+        run.wait_for(RunStopping)
+        run.switch.stop("SIGINT")
+        run.wait_for_cancel()
+        run.pass_seconds(0.2)
+        release.wait(60)
+        raise CommitNotLanded("job group cancelled")
+
+    run.lake.at("write", hang)
+    outcome = run(plan_all(*plans), stop_grace_seconds=20.0, hang_grace_seconds=20.0, terminate_hang_seconds=0.1)
+    release.set()
+    assert run.seconds < 1
+    assert (outcome.interrupted_by, by_table(outcome)) == ("SIGINT", {"a": "interrupted"})
+    said = [(event.grace_seconds, event.at_most_seconds) for event in run.events if isinstance(event, RunStopping)]
+    assert said == [(20.0, 60.0), (0.0, 0.1)]
+
+
 def test_the_run_has_a_time_limit_of_its_own(run: Run) -> None:
     plans = run.small_tables("a", "b")
 

@@ -319,7 +319,7 @@ def test_a_right_digest_over_a_wrong_model_is_still_refused() -> None:
         ({"rows": 1, "sums": ["1" * 101]}, "sums[0]: expected an integer as text"),
         ({"rows": 1}, "sums: Field required"),
         ({"rows": 1, "sums": [], "more": 0}, "more: Unexpected keyword argument"),
-        ({"rows": float("nan"), "sums": []}, "the document: Out of range float values are not JSON compliant"),
+        ({"rows": float("nan"), "sums": []}, "the document: a number is not finite, and JSON has only those that are"),
         ([], "the document: expected an object, found list"),
         (None, "the document: expected an object, found NoneType"),
     ],

@@ -320,6 +320,11 @@ def test_whoever_asks_for_the_end_is_answered_at_once() -> None:
         "SIGINT: no further table is started; running steps have 10s to finish their commit, then they are cancelled; "
         "the run ends within 50s. What is not committed changes nothing. Press Ctrl-C again to cancel now.\n"
     )
+    again = io.StringIO()
+    ProgressText(again)(RunStopping(TEN_PM, "SIGINT", 0.0, 4.0))
+    assert again.getvalue() == (
+        "SIGINT: running steps are cancelled now; the run ends within 4s. What is not committed changes nothing.\n"
+    )
     assert json.loads(event_line(event)) == {
         "type": "run_stopping", "at": "2026-11-21T22:00:00.000Z", "reason": "SIGINT", "grace_seconds": 10.0,
         "at_most_seconds": 50.0,
