@@ -1,4 +1,4 @@
-# `make demo` and `make test` need Python 3.10 to 3.13 and Java 17 or 21, and nothing else.
+# `make demo` and `make test` need Python 3.11 to 3.13 and Java 17 or 21, and nothing else.
 # Each makes its own virtual environment the first time and again when pyproject.toml changes.
 
 SHELL := /bin/sh
@@ -7,8 +7,8 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 
 # The first interpreter that fits; `make PYTHON=/path/to/python test` names another.
-FITS := import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))
-PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.10 python; do \
+FITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	if $$p -c '$(FITS)' >/dev/null 2>&1; then echo $$p; break; fi; done)
 
 # Everything that needs no Spark comes first: a mistake shows within seconds.
@@ -135,7 +135,7 @@ clean: ## remove the virtual environment and caches
 
 check-python:
 	@if [ -z "$(PYTHON)" ] || ! $(PYTHON) -c '$(FITS)' >/dev/null 2>&1; then \
-		echo "Python 3.10 to 3.13 is needed; found: $$($(or $(PYTHON),python3) --version 2>&1)" >&2; \
+		echo "Python 3.11 to 3.13 is needed; found: $$($(or $(PYTHON),python3) --version 2>&1)" >&2; \
 		echo "install one, or name it: make PYTHON=/path/to/python3.12 $(firstword $(MAKECMDGOALS))" >&2; exit 2; fi
 
 # Only whether there is one at all; which one, and whether it fits, is checked where Spark is started.

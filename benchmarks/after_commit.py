@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -139,7 +139,7 @@ def render(laps: Laps, tables: int, seed: int) -> str:
         "# What a small rewrite costs after its commit",
         "",
         f"{tables} tables of {FILES} files of {ROWS // FILES:,} rows. Seed {seed}.",
-        f"{datetime.now(timezone.utc):%Y-%m-%d}, {machine()}.",
+        f"{datetime.now(UTC):%Y-%m-%d}, {machine()}.",
         versions() + ".",
         "",
         "| part | first table | median of the others | Spark jobs, first | others |",

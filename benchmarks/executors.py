@@ -34,7 +34,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -367,7 +367,7 @@ def render(rows: Sequence[Ran], lake_bytes: int, options: argparse.Namespace) ->
     base = rows[0]
     lines = [
         "# Bins on executors", "",
-        f"{datetime.now(timezone.utc):%Y-%m-%d}, {machine()}, shared by all processes. Seed {options.seed}.",
+        f"{datetime.now(UTC):%Y-%m-%d}, {machine()}, shared by all processes. Seed {options.seed}.",
         f"{versions()}. {options.tables} tables of {options.files} files of {options.rows:,} rows, "
         f"{lake_bytes / 2**20:.0f} MiB; {options.delay_ms:g} ms a request and {options.rate:g} MB/s for each machine; "
         f"`-j {options.jobs}`.", "",

@@ -18,7 +18,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -200,7 +200,7 @@ def render(lines: list[str], seed: int) -> str:
     head = [
         "# Facts of a table: from the log's own files, and by Spark's reader",
         "",
-        f"{datetime.now(timezone.utc):%Y-%m-%d}, {machine()}. Seed {seed}. Medians.",
+        f"{datetime.now(UTC):%Y-%m-%d}, {machine()}. Seed {seed}. Medians.",
         versions() + ".",
         "",
     ]

@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import mean
 
@@ -196,7 +196,7 @@ def render(work: Path, seed: int) -> str:
         f"# A night over {len(names())} tables",
         "",
         f"{sizes}. Seed {seed}.",
-        f"{datetime.now(timezone.utc):%Y-%m-%d}, {machine()}.",
+        f"{datetime.now(UTC):%Y-%m-%d}, {machine()}.",
         versions() + ".",
         "",
         "| | the night | against ours | its CPU | against ours | on healthy tables | when nothing is left | measured |",

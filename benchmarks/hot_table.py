@@ -20,7 +20,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -134,7 +134,7 @@ def render(arms: list[Arm], options: argparse.Namespace) -> str:
         "",
         f"Append, MERGE and DELETE in turn with {pace} between them, a run of ours every "
         f"{PAUSE_BETWEEN_RUNS_SECONDS:g} s, {options.seconds:g} s for each arm. Seed {options.seed}.",
-        f"{datetime.now(timezone.utc):%Y-%m-%d}, {machine()}.",
+        f"{datetime.now(UTC):%Y-%m-%d}, {machine()}.",
         versions() + ".",
         "",
         "| quietAfterUpdates | statements | failed | of them MERGE, DELETE | share | our runs | our commits | "

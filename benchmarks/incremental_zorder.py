@@ -280,7 +280,7 @@ def main() -> None:
     lines = [
         "# Incremental Z-order beside other ways, without an engine",
         "",
-        f"{dt.datetime.now(tz=dt.timezone.utc).date()}, {platform.machine()}, Python {platform.python_version()}, "
+        f"{dt.datetime.now(tz=dt.UTC).date()}, {platform.machine()}, Python {platform.python_version()}, "
         f"numpy {np.__version__}, seed {SEED}: `lineitem` at scale {options.scale}, {len(rows):,} rows, "
         f"{options.nights} nights. Figures are ratios to a full Z-order every night.",
         "",

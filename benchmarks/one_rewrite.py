@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -156,7 +156,7 @@ def render(
     lines = [
         "# One proven rewrite against OPTIMIZE, in one warm session",
         "",
-        f"{datetime.now(timezone.utc):%Y-%m-%d}, {machine()}. Seed {seed}.",
+        f"{datetime.now(UTC):%Y-%m-%d}, {machine()}. Seed {seed}.",
         versions() + ".",
         "",
         f"{'Z-order' if kind == 'zorder' else 'Compaction'}, ours in lane {lane}.",

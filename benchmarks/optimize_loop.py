@@ -25,7 +25,7 @@ import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -198,7 +198,7 @@ def render(results: list[ArmResult], size: FleetSize, seed: int) -> str:
         "# A plain loop of OPTIMIZE and VACUUM against `maintainer apply`",
         "",
         f"{size.describe()}. Seed {seed}.",
-        f"{datetime.now(timezone.utc):%Y-%m-%d}, {machine()}.",
+        f"{datetime.now(UTC):%Y-%m-%d}, {machine()}.",
         versions() + ".",
         "",
         "Ratios in brackets are against `maintainer apply`. The start of the session is not part of the passes; in the",

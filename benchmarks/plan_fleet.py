@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -114,7 +114,7 @@ def render(rows: list[Planned], heap: str, seed: int) -> str:
     lines = [
         "# `maintainer plan` as a whole",
         "",
-        f"{datetime.now(timezone.utc):%Y-%m-%d}, {machine()}. Seed {seed}. Heap of the JVM at most {heap}.",
+        f"{datetime.now(UTC):%Y-%m-%d}, {machine()}. Seed {seed}. Heap of the JVM at most {heap}.",
         versions() + ".",
         "",
         "| | the command | from the first table to the last | Python at most | its JVM at most | it says |",

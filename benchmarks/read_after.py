@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -100,7 +100,7 @@ def render(medians: dict[str, dict[str, float]], sizes: dict[str, str], shape: s
     lines = [
         "# Reading what each lane wrote",
         "",
-        f"{datetime.now(timezone.utc):%Y-%m-%d}, {machine()}. Seed {seed}.",
+        f"{datetime.now(UTC):%Y-%m-%d}, {machine()}. Seed {seed}.",
         versions() + ".",
         "",
         f"{shape}; medians; of scans those of {rounds} rounds. The tables take turns.",

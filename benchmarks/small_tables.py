@@ -22,7 +22,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
@@ -217,7 +217,7 @@ def main() -> None:
         return
     # Java's class archive, which an image of a machine has: no run writes it.
     subprocess.run([sys.executable, "-m", "maintainer", "doctor", "--warm"], cwd=ROOT, check=True, capture_output=True)
-    report = ["# Small tables", "", f"{datetime.now(timezone.utc):%Y-%m-%d}, {machine()}. Seed {options.seed}."]
+    report = ["# Small tables", "", f"{datetime.now(UTC):%Y-%m-%d}, {machine()}. Seed {options.seed}."]
     report += [versions() + ".", ""]
     for files in options.files or [39, 40]:
         with tempfile.TemporaryDirectory(prefix="maintainer-bench-") as folder:

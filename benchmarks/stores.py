@@ -25,7 +25,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -301,7 +301,7 @@ def main() -> None:
         for scene in scenes:
             progress(scene)
             rows += SCENES[scene][0](bench, sizes)
-    date = f"{datetime.now(timezone.utc):%Y-%m-%d}"
+    date = f"{datetime.now(UTC):%Y-%m-%d}"
     report = ["# Tables on S3", "", f"{date}, {machine()}. Seed {options.seed}.", versions() + ".", ""]
     for scene in scenes:
         own = [one for one in rows if one.scene == scene]

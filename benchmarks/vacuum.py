@@ -26,7 +26,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -260,7 +260,7 @@ def heading(part: str) -> list[str]:
     return [
         f"## {TITLES[part]}",
         "",
-        f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, {platform.machine()}, {os.cpu_count()} cores (shared), "
+        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {platform.machine()}, {os.cpu_count()} cores (shared), "
         f"local disk, Python {platform.python_version()}, {versions}. Made by "
         f"`python benchmarks/vacuum.py --part {part}`; "
         f"load of the machine at its end: {os.getloadavg()[1]:.1f}.",

@@ -33,7 +33,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -239,7 +239,7 @@ def maintain(engine: DeltaTableEngine, course: Course) -> None:
         (root / "policies" / "t.yml").write_text(text, encoding="utf-8")
     project = Project.load(root, None)
     (policy,) = project.loaded.resolved()
-    now_ms, today = int(time.time() * 1000), datetime.now(tz=timezone.utc).date()
+    now_ms, today = int(time.time() * 1000), datetime.now(tz=UTC).date()
     reader, writer = engine.reader, engine.writer
     table = read_for_planning(
         reader, policy, Remembered(), StoragePlaces(), when=PlanMoment(now_ms, today), options=PlanOptions()

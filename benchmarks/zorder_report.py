@@ -6,7 +6,7 @@ import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 
@@ -112,7 +112,7 @@ def report(work: Path, courses: Sequence[tuple[int, str]], columns: Sequence[str
     lines = [
         "# Nights of appends on Spark: each way beside a full Z-order every night",
         "",
-        f"{datetime.now(tz=timezone.utc).date()}. {machine()}. {versions()}. TPC-H lineitem in random order, "
+        f"{datetime.now(tz=UTC).date()}. {machine()}. {versions()}. TPC-H lineitem in random order, "
         f"{end['rows']:,} rows in all, 1 % of the first table a night. Figures are ratios to a full Z-order of the "
         "same nights, by `OPTIMIZE ... ZORDER BY` in the same session; seconds and commits are of a run.",
     ]

@@ -13,7 +13,7 @@ from airflow.sdk import DAG
 with DAG(
     dag_id="lake_maintenance",
     schedule="0 22 * * *",
-    start_date=datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc),
+    start_date=datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC),
     catchup=False,
     max_active_runs=1,
 ):

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import zlib
 from dataclasses import dataclass
-from datetime import timezone
+from datetime import UTC
 from pathlib import Path
 
 from maintainer.app.lookback.report_pages import fleet_page, fleet_runs, run_page
@@ -61,9 +61,9 @@ def pages_of(root: Path) -> dict[bool, str]:
     if not runs:
         raise SystemExit(f"{root} has no run: make some with `maintainer demo`")
     largest = max(runs, key=lambda run: WorkDone.of_run(run.outcome).bytes_removed)
-    page = run_page(project, largest.folder.name, timezone.utc)[1].replace(str(root.resolve()), "/srv/lake")
+    page = run_page(project, largest.folder.name, UTC)[1].replace(str(root.resolve()), "/srv/lake")
     fleet = fleet_runs(project, since_ms=0)
-    return {False: page, True: fleet_page(fleet, timezone.utc, {})}
+    return {False: page, True: fleet_page(fleet, UTC, {})}
 
 
 def take(page: str, picture: Picture, path: Path) -> None:

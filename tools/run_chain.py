@@ -71,7 +71,7 @@ def _function(code: CodeType) -> str | None:
     """A function of the package by module and name."""
     if not code.co_filename.startswith(PACKAGE) or code.co_name == "<module>":
         return None
-    name = getattr(code, "co_qualname", code.co_name)  # Python 3.10 has no qualified name
+    name = code.co_qualname
     for inner in ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>"):
         name = name.removesuffix(f".<locals>.{inner}")
     return f"{code.co_filename.removeprefix(PACKAGE)}: {name}"

@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 from maintainer.delta.jvm import LAST_PATCH, TESTED_DELTA
@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> int:
         parser.error(f"not a pair that is tested: {', '.join(sorted(unknown))}; allowed: {', '.join(every)}")
     failed = 0
     for line, delta in (text.split("/") for text in options.pairs or every):
-        today = datetime.now(timezone.utc).date().isoformat()
+        today = datetime.now(UTC).date().isoformat()
         env = {**os.environ, "PYTHONPATH": _environment(line, delta), SEED: f"{today} {line}/{delta}"}
         spark, home = _installed(env)
         weaker = _weaker(home)

@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timezone
-from typing import Any
+from datetime import UTC, date, datetime
+from typing import Any, assert_never
 from zoneinfo import ZoneInfo
 
 from maintainer.errors import ProjectError
-from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import (
     BatchedStep,
@@ -54,7 +53,7 @@ MADE_UP_VALUES = 1000
 
 def now_of(test: Mapping[str, Any]) -> datetime:
     """Return the time of planning that a test names, in UTC."""
-    return datetime.strptime(test.get("now", DEFAULT_NOW), "%Y-%m-%d %H:%M").replace(tzinfo=timezone.utc)
+    return datetime.strptime(test.get("now", DEFAULT_NOW), "%Y-%m-%d %H:%M").replace(tzinfo=UTC)
 
 
 def facts_of(ref: TableRef, given: Mapping[str, Any], now_ms: int) -> TableFacts:

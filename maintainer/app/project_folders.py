@@ -113,4 +113,4 @@ def describe_selection(select: Sequence[str], exclude: Sequence[str]) -> tuple[s
 
 def local_zone() -> datetime.tzinfo:
     """Return the zone of this machine: times in text are local, times in JSON are UTC."""
-    return datetime.datetime.now().astimezone().tzinfo or datetime.timezone.utc
+    return datetime.datetime.now().astimezone().tzinfo or datetime.UTC

@@ -75,8 +75,8 @@ class MaintainerError(Exception):
         return printable(f"{self.code}: {place}{self.what}")
 
     @property
-    def __notes__(self) -> list[str]:
-        """What Python prints below the message of a traceback (3.11 on), for those who call the Python API."""
+    def __notes__(self) -> list[str]:  # type: ignore[override] # made anew, as what it says may be set later
+        """What Python prints below the message of a traceback, for those who call the Python API."""
         return [*self.details(), *self._added_notes]
 
     def add_note(self, note: str) -> None:

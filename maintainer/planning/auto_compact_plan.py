@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from maintainer.model.plan.plan import ContentCheck, RowCountCheck
 from maintainer.model.plan.steps import CompactStep
@@ -135,7 +135,7 @@ def plan_auto_compact(
         TableError: The table cannot be maintained: T404, T406, T407.
     """
     check_supported(facts, clustered=False)
-    today = datetime.fromtimestamp(now_ms / 1000, tz=timezone.utc).date()
+    today = datetime.fromtimestamp(now_ms / 1000, tz=UTC).date()
     table = TableInput(_as_policy(facts, settings), facts, TableRecord(), now_ms, today)
     table = table.with_files(without_lost_values(facts)[0])
     free, updated = without_updated(table)

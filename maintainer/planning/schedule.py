@@ -8,7 +8,7 @@ twice.
 from __future__ import annotations
 
 import math
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
@@ -99,7 +99,7 @@ def held_back(table: TableInput) -> Reason | None:
     opens = opens_at_ms(policy.windows, now_ms)
     text = f"outside the window {'; '.join(describe(window) for window in policy.windows)}"
     if opens is not None:
-        text += f", opens {datetime.fromtimestamp(opens / 1000, tz=timezone.utc):%Y-%m-%d %H:%M} UTC"
+        text += f", opens {datetime.fromtimestamp(opens / 1000, tz=UTC):%Y-%m-%d %H:%M} UTC"
     return Reason(ReasonCode.OUTSIDE_WINDOW, text, policy.place_of("window"))
 
 
@@ -172,7 +172,7 @@ def _closes_at_ms(windows: tuple[Window, ...], minute: int) -> int | None:
 
 
 def _local(now_ms: int, window: Window) -> datetime:
-    moment = datetime.fromtimestamp(now_ms / 1000, tz=timezone.utc)
+    moment = datetime.fromtimestamp(now_ms / 1000, tz=UTC)
     return moment.astimezone(ZoneInfo(window.timezone)).replace(tzinfo=None)
 
 

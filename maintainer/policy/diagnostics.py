@@ -16,7 +16,7 @@ from maintainer.errors import ProjectError
 from maintainer.errors.foreign_text import without_secrets
 
 
-class Severity(str, enum.Enum):
+class Severity(enum.StrEnum):
     """An error makes a file invalid; a warning does so only with ``--strict``."""
 
     ERROR = "error"

@@ -12,14 +12,13 @@ from __future__ import annotations
 import math
 import re
 from decimal import Decimal
-
-from maintainer.model.closed_types import TextEnum
+from enum import StrEnum
 
 DELTA = "delta."
 """How every property of Delta begins, in any case."""
 
 
-class PropertyKind(TextEnum):
+class PropertyKind(StrEnum):
     """How values of a property compare, and whether setting it is maintenance."""
 
     BOOLEAN = "boolean"

@@ -55,7 +55,7 @@ class Selectable(Protocol):
 _P = TypeVar("_P", bound=Selectable)
 
 
-class Method(str, enum.Enum):
+class Method(enum.StrEnum):
     """How a term chooses."""
 
     TABLE = "table"

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import tzinfo
+from datetime import UTC, tzinfo
 
 from maintainer.model.plan.plan import DIRTY, Problem, is_place
 from maintainer.model.run.auto_compaction import SwitchSource
@@ -28,7 +28,7 @@ from maintainer.report.document.folding import FOLD, first_names, merged, namele
 from maintainer.report.document.terminal_writer import terminal_text
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.style import PLAIN, Role, Style
-from maintainer.report.text_layout import UTC, moment, printable, proof_word, short_commit, short_share, unsearched
+from maintainer.report.text_layout import moment, printable, proof_word, short_commit, short_share, unsearched
 from maintainer.units import by_cause, count_of, format_duration, format_size
 
 _ROLES: Mapping[str, Role | None] = {

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-class Role(str, enum.Enum):
+class Role(enum.StrEnum):
     """What a piece of text is; the value is its SGR parameter."""
 
     GOOD = "32"

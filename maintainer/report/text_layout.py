@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 
 from maintainer.errors.foreign_text import printable as printable
 from maintainer.model.plan.plan import DIRTY, FromPolicyFile, is_place
 from maintainer.model.table.table_facts import PartitionValues
 from maintainer.units import count_of, named
 
-UTC = timezone.utc
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OUR_COLORS = re.compile(r"\x1b\[[0-9;]*m")
 WIDEST_PADDED_NAME = 48

@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 import deltalake
@@ -134,7 +134,7 @@ def test_status_says_who_else_optimized_and_vacuumed_last(root: Path, capsys: py
     end = json.loads((root / "lake" / "t" / "_delta_log" / f"{6:020d}.json").read_text().splitlines()[0])["commitInfo"]
     assert (end["operation"], row["others_vacuumed_by"]) == ("VACUUM END", end["engineInfo"])
     assert row["others_vacuumed_at"].startswith(
-        datetime.fromtimestamp(end["timestamp"] / 1000, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+        datetime.fromtimestamp(end["timestamp"] / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     )
     assert (row["last_vacuum_at"], row["last_optimize_at"], row["commits_seen_from"]) == (None, None, 0)
     deltalake.DeltaTable(root / "lake" / "t").create_checkpoint()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ ARROW = {
 
 def value_of(row: LedgerRow, name: str) -> Any:
     if name == "started_at":
-        return datetime.fromtimestamp(row.started_at_ms / 1000, tz=timezone.utc)
+        return datetime.fromtimestamp(row.started_at_ms / 1000, tz=UTC)
     return getattr(row, name)
 
 

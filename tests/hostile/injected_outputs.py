@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from datetime import timezone
+from datetime import UTC
 
 from tests.hostile.injected_run import (
     injected_comparison,
@@ -69,7 +69,7 @@ from tests.support.product import render_run_junit as render_junit
 from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
 
-UTC = timezone.utc
+UTC = UTC
 NOW_MS = sample_plans.TEN_PM
 
 

@@ -8,7 +8,7 @@ import logging
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timezone
+from datetime import UTC
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -64,7 +64,7 @@ from tests.support.runs.planned_steps import compact, plan_all, plan_of
 from tests.support.tables.builders import NOW_MS
 from tests.support.writers import recorded_events
 
-UTC = timezone.utc
+UTC = UTC
 RUN_ID = "20261121T220000Z-7f3a"
 FORMS = ("full", "concise", "json", "github", "junit", "sarif")
 every_secret = pytest.mark.parametrize("planted", SECRETS, ids=lambda planted: planted.name)

@@ -9,7 +9,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -174,7 +174,7 @@ class Days(TableLog):
         }  # fmt: skip
 
     def plan(self) -> TablePlan:
-        today = datetime.fromtimestamp(self.now_ms / 1000, tz=timezone.utc).date()
+        today = datetime.fromtimestamp(self.now_ms / 1000, tz=UTC).date()
         reader: Any = _Reader(self)
         records: Any = self
         places: Any = None

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import replace
+from typing import assert_never
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.layout_tags import LIQUID, ZCUBE_ID_TAG
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.reasons import ReasonCode

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 from tools.mutation.mutants import Mutant
@@ -61,7 +61,7 @@ def page(
     """Return the page of a whole run."""
     lines = [
         _INTRODUCTION,
-        f"Last whole run: {datetime.now(timezone.utc):%Y-%m-%d}, commit `{_commit(root)}`, {num_tests:,} tests.\n",
+        f"Last whole run: {datetime.now(UTC):%Y-%m-%d}, commit `{_commit(root)}`, {num_tests:,} tests.\n",
         "| target | mutants | killed | of them by the time limit | living |",
         "|---|---:|---:|---:|---:|",
     ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from datetime import UTC
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import unquote
@@ -27,7 +28,7 @@ from maintainer.model.run.outcome import RunOutcome, StepStatus
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.table_names import absolute_path, is_called, is_uri, name_key
 from maintainer.report.run.outcome_text import said_of
-from maintainer.report.text_layout import UTC, when
+from maintainer.report.text_layout import when
 from maintainer.units import count_of, format_duration
 
 DEFAULT_ROWS = 200

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import assert_never
 
 from maintainer.engine.protocols import TablePlaces, TableReader, VacuumQuestion
 from maintainer.errors import TableError
 from maintainer.journal.memory.table_records import Remembered
-from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.table.commit_records import CommitsWanted
 from maintainer.model.table.table_facts import TableFacts, TableRef

@@ -23,7 +23,7 @@ STUB_FOLDER = "policies/inventory"
 MAX_STUBS = 5_000
 
 
-class Care(str, enum.Enum):
+class Care(enum.StrEnum):
     """Who looks after a table.
 
     ``by size``: a rule manages it if it is large enough, which only reading the table can tell. ``ruled``: rules reach

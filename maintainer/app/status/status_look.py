@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import assert_never
 
 from maintainer.app.engine_access import OpenedEngine
 from maintainer.app.lookback.ledger_access import ledger_problem
@@ -25,7 +26,6 @@ from maintainer.journal.leases import current_holders
 from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.journal.memory.table_records import remembered
 from maintainer.journal.store.state_access import shared_documents
-from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.plan.reasons import STILL_WRITTEN, ReasonCode
 from maintainer.model.plan.steps import REWRITE_KINDS, BatchedStep, SetPropertiesStep, Step, VacuumStep

@@ -42,7 +42,7 @@ from maintainer.model.table.table_facts import TableRef
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-OLDEST_PYTHON, NEWEST_PYTHON = (3, 10), (3, 13)
+OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
 _GREAT_EXPECTATIONS = (1, 24)
 _PROBE_ROWS = 10
 _SLOW_START_SECONDS = 30.0
@@ -132,7 +132,7 @@ def _python() -> Iterator[Check]:
     if sys.version_info[:2] < OLDEST_PYTHON:
         yield Check("python", Status.FAIL, detail, "create the environment again: python3.12 -m venv .venv")
     elif sys.version_info[:2] > NEWEST_PYTHON:
-        yield Check("python", Status.WARN, f"{detail}; not tested above 3.13", "use Python 3.10 to 3.13")
+        yield Check("python", Status.WARN, f"{detail}; not tested above 3.13", "use Python 3.11 to 3.13")
     else:
         yield Check("python", Status.OK, detail)
 

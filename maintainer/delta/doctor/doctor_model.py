@@ -13,7 +13,7 @@ from maintainer.engine.session_options import SessionOptions
 from maintainer.errors import MaintainerError
 
 
-class Status(str, enum.Enum):
+class Status(enum.StrEnum):
     """How a check ended; the value is the word that is printed."""
 
     OK = "ok"

@@ -10,7 +10,7 @@ import hashlib
 import random
 import time
 from collections.abc import Callable, Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -269,7 +269,7 @@ def _digest(rows: Sequence[LedgerRow]) -> str:
 
 def _values(row: LedgerRow) -> tuple[Any, ...]:
     """A row in the order of the columns."""
-    started = datetime.fromtimestamp(row.started_at_ms / 1000, tz=timezone.utc)
+    started = datetime.fromtimestamp(row.started_at_ms / 1000, tz=UTC)
     return tuple(started if name == STARTED_AT else getattr(row, name) for name, _ in LEDGER_COLUMNS)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from typing import assert_never
 
 from maintainer.delta.log.staged_file import WrittenFile, marks_of
 from maintainer.delta.rewrite.bin_work import BinWork, LaneUnfit, WrittenBin, folder_of_sources
@@ -23,7 +24,6 @@ from maintainer.delta.rewrite.local.local_lane import write_in_process
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.rewrite.spark_lane import write_by_spark
 from maintainer.errors import raise_from
-from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.lanes import Lane, LaneChoice
 from maintainer.model.plan.steps import Bin
 

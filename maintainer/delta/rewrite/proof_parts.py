@@ -10,6 +10,8 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import assert_never
 
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.proof.row_comparison import FileSet, measure, measure_both, with_part_of_sources
@@ -20,14 +22,13 @@ from maintainer.delta.proof.statistics_verdict import source_findings
 from maintainer.delta.rewrite.bin_work import LaneUnfit
 from maintainer.delta.rewrite.commit.batch_transaction import begin
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
-from maintainer.model.closed_types import TextEnum, assert_never
 from maintainer.model.plan.lanes import NOTHING_JUDGED, Lane, LaneUse, SourceStatistics
 from maintainer.model.run.receipts import Fingerprint
 
 _LOG = logging.getLogger(__name__)
 
 
-class Prover(TextEnum):
+class Prover(StrEnum):
     """The library that reads both sides of a bin."""
 
     CHUNKS = "column chunks"

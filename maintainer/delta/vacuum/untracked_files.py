@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from enum import StrEnum
 from itertools import islice
 
 from maintainer.delta.storage.file_store import FileStore, Listed, StoredFile, data_files, unheard
 from maintainer.delta.storage.table_storage import TableStorage
-from maintainer.model.closed_types import TextEnum
 from maintainer.model.table.log_names import LOG_FOLDER
 from maintainer.model.table.storage_facts import Listing, Protection, ProtectionReason
 from maintainer.model.table.store_requests import LISTED_AT_ONCE, MOST_LISTED
@@ -181,7 +181,7 @@ def list_untracked(
     return untracked
 
 
-class _Foreign(TextEnum):
+class _Foreign(StrEnum):
     """What is not the table's own, in words for people."""
 
     LINK = "a link is not followed"

@@ -72,8 +72,8 @@ class FleetBounds:
     After a stop, running commits get ``stop_grace_seconds`` to end by themselves, then their Spark jobs are cancelled;
     what has not ended ``hang_grace_seconds`` after that is given up and reported as such. At the end the ledger has
     ``ledger_seconds``, after a stop the grace period. After SIGTERM the two periods are ``terminate_...`` and the
-    ledger is left to the next run: whoever sends it kills what is still there, Kubernetes after 30 seconds. Asked twice,
-    the first period is over, the second is that of SIGTERM, and the ledger is left, too.
+    ledger is left to the next run: whoever sends it kills what is still there, Kubernetes after 30 seconds. When
+    asked twice the first period is over, the second is that of SIGTERM, and the ledger is left, too.
     """
 
     jobs: int = 1
@@ -105,5 +105,5 @@ class FleetBounds:
         return self.terminate_grace_seconds if switch.terminated else self.stop_grace_seconds
 
     def hang_after(self, switch: StopSwitch) -> float:
-        """Return how long a cancelled table may take to end before it is given up; as after SIGTERM when asked twice."""
+        """Return how long a cancelled table may take to end before it is given up; asked twice as after SIGTERM."""
         return self.terminate_hang_seconds if switch.terminated or switch.urgent else self.hang_grace_seconds

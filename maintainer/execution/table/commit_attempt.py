@@ -16,7 +16,7 @@ import contextlib
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TypeVar
 
@@ -148,7 +148,7 @@ def check_window(worker: TableWorker) -> None:
     """
     closes = worker.plan.window_closes_ms
     if closes is not None and worker.context.clock.now_ms() >= closes:
-        at = datetime.fromtimestamp(closes / 1000, tz=timezone.utc)
+        at = datetime.fromtimestamp(closes / 1000, tz=UTC)
         raise WindowClosed(
             f"the window closed at {at:%Y-%m-%d %H:%M} UTC",
             where=worker.plan.ref.identifier,

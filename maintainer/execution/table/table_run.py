@@ -10,6 +10,7 @@ import contextlib
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 from maintainer.engine.process_loss import engine_gone, is_engine_lost
 from maintainer.errors import (
@@ -34,7 +35,6 @@ from maintainer.execution.table.zorder_loop import run_full_zorder, run_turns
 from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.leases import Lease
 from maintainer.journal.memory.table_records import TablePast
-from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import Observed, Problem, TablePlan, TableState
 from maintainer.model.plan.steps import (
     BatchedStep,

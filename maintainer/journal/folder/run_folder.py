@@ -17,7 +17,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ _NUMBERS_OF_A_MILLISECOND = 36**4 // 1000
 
 def new_run_id(now_ms: int) -> str:
     """Make a run id for a run that starts at ``now_ms`` (milliseconds since 1970 UTC)."""
-    start = datetime.fromtimestamp(now_ms // 1000, tz=timezone.utc)
+    start = datetime.fromtimestamp(now_ms // 1000, tz=UTC)
     number = now_ms % 1000 * _NUMBERS_OF_A_MILLISECOND + secrets.randbelow(_NUMBERS_OF_A_MILLISECOND)
     digits = (_DIGITS[number // 36**place % 36] for place in (3, 2, 1, 0))
     return f"{start:%Y%m%dT%H%M%SZ}-{''.join(digits)}"

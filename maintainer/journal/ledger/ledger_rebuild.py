@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Protocol
 
@@ -146,7 +146,7 @@ def key_of(row: LedgerRow) -> RowKey:
 
 def started_at_ms(run_id: str) -> int:
     """Return when a run began, as its id says (milliseconds since 1970 UTC)."""
-    return int(datetime.strptime(run_id[:16], "%Y%m%dT%H%M%SZ").replace(tzinfo=timezone.utc).timestamp() * 1000)
+    return int(datetime.strptime(run_id[:16], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp() * 1000)
 
 
 def rows_from_history(policy: ResolvedPolicy, read: CommitsRead) -> tuple[LedgerRow, ...]:

@@ -10,10 +10,9 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, assert_never
 
 from maintainer.errors import LedgerUnfit
-from maintainer.model.closed_types import assert_never
 from maintainer.model.codec import decode
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.steps import (

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
+from enum import StrEnum
 from operator import add
 
-from maintainer.model.closed_types import TextEnum
 from maintainer.units import count_of
 
 MAX_FINDINGS_SAID = 2
@@ -25,7 +25,7 @@ MAX_DELETED_ROWS = 1_000_000
 """Soft-deleted rows of a bin up to which lanes and proofs outside Spark handle their numbers one by one."""
 
 
-class Lane(TextEnum):
+class Lane(StrEnum):
     """Who writes the files of a bin."""
 
     COPY = "copy"
@@ -36,7 +36,7 @@ class Lane(TextEnum):
     """A Spark job reads and writes them."""
 
 
-class Codec(TextEnum):
+class Codec(StrEnum):
     """Codecs of data files, in the words of Spark's ``spark.sql.parquet.compression.codec``."""
 
     SNAPPY = "snappy"

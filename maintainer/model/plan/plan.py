@@ -9,11 +9,11 @@ from __future__ import annotations
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Annotated, Any
 
 from maintainer.errors import MaintainerError
 from maintainer.errors.foreign_text import without_secrets
-from maintainer.model.closed_types import TextEnum
 from maintainer.model.codec import ClosedUnion, document_once, once
 from maintainer.model.plan.lanes import Lane
 from maintainer.model.plan.reasons import Reason, ReasonCode
@@ -115,7 +115,7 @@ class CheckedExpectation:
     arguments_json: str
 
 
-class RowCountCheck(TextEnum):
+class RowCountCheck(StrEnum):
     """``log`` trusts the counts in the log; ``scan`` reads the files."""
 
     LOG = "log"
@@ -123,7 +123,7 @@ class RowCountCheck(TextEnum):
     OFF = "off"
 
 
-class ContentCheck(TextEnum):
+class ContentCheck(StrEnum):
     """``fingerprint`` sums hashes of rows in one pass; ``exact`` compares the rows as multisets."""
 
     OFF = "off"
@@ -184,7 +184,7 @@ LEFT_TO_WRITERS = frozenset({ReasonCode.HOT, ReasonCode.RESTING})
 """Why no file of a table is rewritten now: others update it, or one who lost to us is to have the time to finish."""
 
 
-class TableState(TextEnum):
+class TableState(StrEnum):
     """What a plan comes to for a table; ``waiting`` is held back for now, with no step left."""
 
     PROBLEM = "problem"

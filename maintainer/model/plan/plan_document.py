@@ -13,10 +13,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn, TextIO, assert_never
 
 from maintainer.errors import Refused
-from maintainer.model.closed_types import assert_never
 from maintainer.model.codec import DecodeError, canonical_json, decode, encode
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.steps import (

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from maintainer.errors.foreign_text import without_secrets
-from maintainer.model.closed_types import TextEnum
 from maintainer.model.codec import once
 
 
-class ReasonCode(TextEnum):
+class ReasonCode(StrEnum):
     """Why a step is taken, or why something is left alone. A closed set; each has a heading in docs/reasons.md."""
 
     # Why a step is taken.

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass, field, fields
+from enum import StrEnum
 from typing import ClassVar, Literal, get_args
 
-from maintainer.model.closed_types import TextEnum
 from maintainer.model.codec import once
 from maintainer.model.plan.lanes import BY_SPARK, Codec, LaneChoice
 from maintainer.model.plan.layout_tags import (
@@ -31,7 +31,7 @@ from maintainer.model.table.table_facts import DataFile, PartitionValues, Remove
 from maintainer.units import count_of, format_size, named
 
 
-class StepKind(TextEnum):
+class StepKind(StrEnum):
     """What a step does; the word stands in plans, commits, records and the ledger."""
 
     SET_PROPERTIES = "set_properties"
@@ -389,7 +389,7 @@ RewriteStep = CompactStep | ZOrderStep | PartitionRewriteStep | ClusterStep | Pu
 """The closed union of batched steps."""
 
 REWRITE_KINDS: frozenset[StepKind] = frozenset(
-    StepKind(kind.default) for step in get_args(RewriteStep) for kind in fields(step) if kind.name == "kind"
+    StepKind(str(kind.default)) for step in get_args(RewriteStep) for kind in fields(step) if kind.name == "kind"
 )
 """The kinds of steps that replace files by files with the same rows; each sets the time from which ``every`` counts."""
 

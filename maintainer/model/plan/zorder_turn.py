@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
-from maintainer.model.closed_types import TextEnum
 from maintainer.model.table.table_facts import PartitionValues
 
 
-class Strategy(TextEnum):
+class Strategy(StrEnum):
     """How a turn chooses its files."""
 
     UNINDEXED = "unindexed"

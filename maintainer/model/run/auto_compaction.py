@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
-from maintainer.model.closed_types import TextEnum
 from maintainer.model.run.optimize_metrics import OptimizeMetrics
 
 OPERATION = "delta.commit.hooks.autoOptimize"
@@ -52,7 +52,7 @@ MAX_PARTITIONS = 128
 """Partitions compacted in one go, as Delta's ``autoCompact.maxNumModifiedPartitions``."""
 
 
-class SwitchSource(TextEnum):
+class SwitchSource(StrEnum):
     """Who says whether auto compaction is on."""
 
     ARGUMENT = "argument"
@@ -137,7 +137,7 @@ class AutoCompactSettings:
             )
 
 
-class AutoCompactStatus(TextEnum):
+class AutoCompactStatus(StrEnum):
     """What one attempt came to."""
 
     COMPACTED = "compacted"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
-from maintainer.model.closed_types import TextEnum
 from maintainer.model.plan.plan import Problem
 from maintainer.model.table.table_facts import TableRef
 
 
-class CheckResult(TextEnum):
+class CheckResult(StrEnum):
     """How one check ended. *Wrong* and *could not check* are never mixed up; a note says nothing against the commit.
 
     *Spelled anew*: the rows are the same in UTC, or in a zone of their writer, and another tool changed the text of

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any
 
 from maintainer.errors.foreign_text import without_secrets
-from maintainer.model.closed_types import TextEnum
 from maintainer.model.codec import DecodeError, canonical_json, decode, encode
 from maintainer.model.plan.plan import BUILT_IN_POLICY, Problem, TablePlan, is_place
 from maintainer.model.plan.steps import StepKind
@@ -52,7 +52,7 @@ class Assertion:
         return (self.error or "").startswith(NOT_OURS)
 
 
-class StepStatus(TextEnum):
+class StepStatus(StrEnum):
     """How a step ended. Every planned step ends with exactly one."""
 
     SUCCEEDED = "succeeded"
@@ -135,7 +135,7 @@ class StepOutcome:
         return self.vacuum.version_after if self.vacuum else None
 
 
-class TableStatus(TextEnum):
+class TableStatus(StrEnum):
     """How a table ended. Every selected table ends with exactly one, and the counts add up."""
 
     DONE = "done"
@@ -222,7 +222,7 @@ class TableOutcome:
         )
 
 
-class RunEnd(TextEnum):
+class RunEnd(StrEnum):
     """Whether a run came to its end."""
 
     FINISHED = "finished"

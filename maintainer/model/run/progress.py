@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 
-from maintainer.model.closed_types import TextEnum
 from maintainer.model.run.outcome import Assertion, Preparation, RunOutcome, StepOutcome, TableOutcome
 
 
-class Phase(TextEnum):
+class Phase(StrEnum):
     """What a step is doing, in words that follow `it is`."""
 
     READING_LOG = "reading the log"
@@ -208,7 +208,7 @@ class TableFinished(OfTable):
 class RunStopping:
     """Somebody asked for the end: no table is begun, and what runs has ``grace_seconds`` to come to its next commit.
 
-    ``at_most_seconds`` is how long the run takes to end at the latest. Said again, without grace, to whoever asks twice.
+    ``at_most_seconds`` is how long the run takes to end at the latest. Said again, without grace, when asked twice.
     """
 
     at_ms: int

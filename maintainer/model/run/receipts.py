@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass, field
+from enum import StrEnum
 from operator import add
 from typing import Annotated
 
-from maintainer.model.closed_types import TextEnum
 from maintainer.model.codec import DecimalText
 from maintainer.model.plan.lanes import NOTHING_JUDGED, LaneUse, SourceStatistics
 from maintainer.model.run.optimize_metrics import NO_FILES, FileSizeMetrics
@@ -110,7 +110,7 @@ def against(
     return beyond, tuple(file for key, file in planned_by_key.items() if key not in went)
 
 
-class Verdict(TextEnum):
+class Verdict(StrEnum):
     """How a check ended. ``FAIL`` is *checked, wrong*; ``ERROR`` is *could not check*. They are never mixed up."""
 
     PASS = "pass"

@@ -13,9 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any, TypeGuard, get_args
 
-from maintainer.model.closed_types import TextEnum
 from maintainer.model.codec import DecodeError, decode, encode
 from maintainer.model.plan.plan import Problem
 from maintainer.model.plan.zorder_turn import TurnOutcome
@@ -28,7 +28,7 @@ MAX_PATHS = 100
 """Files and findings that an event names, of those that a deletion left or a proof has."""
 
 
-class CommitEnd(TextEnum):
+class CommitEnd(StrEnum):
     """How a commit or deletion that was tried ended."""
 
     LANDED = "landed"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 MAINTENANCE = frozenset(
     {
@@ -56,7 +56,7 @@ class TableCommit:
         return f"{'auto compaction' if is_auto else self.operation} by {self.by or 'another writer'}"
 
     def __str__(self) -> str:
-        moment = datetime.fromtimestamp(self.at_ms / 1000, tz=timezone.utc)
+        moment = datetime.fromtimestamp(self.at_ms / 1000, tz=UTC)
         return f"version {self.version}, {self.operation or 'unknown operation'}, {moment:%Y-%m-%d %H:%M:%S} UTC"
 
 

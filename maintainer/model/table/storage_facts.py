@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-
-from maintainer.model.closed_types import TextEnum
+from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class VacuumHistory:
     first_version: int = 0
 
 
-class ProtectionReason(TextEnum):
+class ProtectionReason(StrEnum):
     """Why files in a table's folder are not deleted whatever their age."""
 
     CLONE = "clone"
@@ -98,7 +97,7 @@ class MarkedFile:
     marker: str | None
 
 
-class AfterDeletion(TextEnum):
+class AfterDeletion(StrEnum):
     """What an object store does with a file that is deleted."""
 
     FINAL = "final"

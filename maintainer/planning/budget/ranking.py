@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from operator import add
+from typing import assert_never
 
-from maintainer.model.closed_types import assert_never
 from maintainer.policy.project.project_settings import Budget, Budgets, Scorer
 
 STARTUP_BYTES = 32 * 1024 * 1024

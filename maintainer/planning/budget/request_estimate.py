@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from enum import Enum
+from typing import assert_never
 
-from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.lanes import Lane
 from maintainer.model.plan.plan import Observed, Plan, TablePlan
 from maintainer.model.plan.steps import BatchedStep, Bin, SetPropertiesStep, VacuumStep, ZOrderStep

@@ -9,8 +9,8 @@ asked: files come and go since the plan, and a rewrite commits only files with t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import assert_never
 
-from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import (
     ClusterStep,

@@ -13,9 +13,9 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
+from typing import assert_never
 
 from maintainer.errors import Refused
-from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import LeftAlone, Observed, Plan, PlannedColumn, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import (

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import assert_never
 
-from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.steps import Batch, Bin
 from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy, ZOrderSettings, ZOrderTurn
 from maintainer.model.table.table_facts import DataFile, PartitionValues

@@ -20,10 +20,9 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import partial
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, assert_never
 
 from maintainer.errors import TableError
-from maintainer.model.closed_types import assert_never
 from maintainer.policy.predicate.predicate_grammar import (
     Comparison,
     Conjunction,

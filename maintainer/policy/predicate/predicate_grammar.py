@@ -1,8 +1,7 @@
 """Cut a partition predicate into words with their places, define the tree of it, and spell that in one canonical way.
 
 A character that begins no word is refused with what to write instead. Days and times are those of Delta's log and of
-our literals: strict, and the same on every Python. ``date.fromisoformat`` reads more forms on Python 3.11 than on 3.10,
-so it is used only after a pattern.
+our literals, and no others. ``date.fromisoformat`` reads more forms, so it is used only after a pattern.
 
 A leaf always compares one column with values, never a value with a value and never two columns: what such a comparison
 means depends on casts, and nothing a partition filter needs is lost without it.
@@ -13,10 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-
-from maintainer.model.closed_types import assert_never
+from typing import assert_never
 
 MAX_LENGTH = 8_192
 """Characters of one predicate: far above what a person writes, far below what hurts."""
@@ -165,7 +163,7 @@ def read_timestamp(text: str) -> datetime | None:
     try:
         clock = f"{hour or '00'}:{minute or '00'}:{second or '00'}.{fraction:0<6.6}"
         offset = "+00:00" if zone in ("", "Z") else zone
-        return datetime.fromisoformat(f"{day}T{clock}{offset}").astimezone(timezone.utc)
+        return datetime.fromisoformat(f"{day}T{clock}{offset}").astimezone(UTC)
     except (ValueError, OverflowError):
         return None
 

@@ -12,7 +12,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
+from enum import StrEnum
 from urllib.parse import urlsplit
 
 from maintainer.errors.foreign_text import SECRET_KEY
@@ -28,7 +28,7 @@ MAX_ADDRESS = 2_000
 """Characters of an address."""
 
 
-class NotifyOn(str, Enum):
+class NotifyOn(StrEnum):
     """What is worth a message: a run that did not end well, or a table that goes into quarantine."""
 
     FAILURE = "failure"

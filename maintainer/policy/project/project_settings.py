@@ -14,7 +14,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -56,7 +56,7 @@ _ENGINE: dict[str, Any] = {"enum": ["transaction", "command"], "example": "comma
 _STATE: dict[str, Any] = {"minLength": 1, "maxLength": 1000}
 
 
-class Scorer(str, Enum):
+class Scorer(StrEnum):
     """How rewrites are ranked: by our own absolute figure, or as OpenHouse's AutoComp does."""
 
     BENEFIT = "benefit"

@@ -24,14 +24,14 @@ _EXPECTATION = {"description": "One expectation with its arguments.", "additiona
 _NO_LIMIT = "remove it for no limit; `suspend:` leaves a table alone"
 
 
-class ZOrderMode(str, enum.Enum):
+class ZOrderMode(enum.StrEnum):
     """``full`` rewrites every selected partition; ``incremental`` only what is not yet in order."""
 
     FULL = "full"
     INCREMENTAL = "incremental"
 
 
-class VacuumMode(str, enum.Enum):
+class VacuumMode(enum.StrEnum):
     """How candidates for deletion are found: from the log, by listing, or whichever is cheaper and safe."""
 
     AUTO = "auto"

@@ -38,7 +38,7 @@ MAX_FINDINGS = 100
 """Per file."""
 
 
-class DocumentKind(str, enum.Enum):
+class DocumentKind(enum.StrEnum):
     """What a file is for."""
 
     POLICY = "policy"

@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
+from typing import assert_never
 
 from maintainer.errors.foreign_text import printable
-from maintainer.model.closed_types import assert_never
 from maintainer.report.document.blocks import (
     Block,
     Bullets,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from typing import assert_never
 
-from maintainer.model.closed_types import assert_never
 from maintainer.policy.diagnostics import Severity
 from maintainer.report.document.blocks import (
     Block,

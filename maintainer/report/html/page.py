@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
+from typing import assert_never
 
 import jinja2
 from markupsafe import Markup, escape
 
-from maintainer.model.closed_types import assert_never
 from maintainer.model.product_version import __version__
 from maintainer.report.document.blocks import Document, Heading, Line, Subjects, TableBlock, Text, spans, subject_table
 from maintainer.report.style import Role

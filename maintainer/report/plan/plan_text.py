@@ -10,7 +10,7 @@ import shlex
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import tzinfo
+from datetime import UTC, tzinfo
 from pathlib import PurePosixPath
 
 from maintainer.model.plan.plan import Plan, TablePlan, TableState, is_place
@@ -47,7 +47,7 @@ from maintainer.report.plan.step_text import (
     step_word,
 )
 from maintainer.report.style import PLAIN, Role, Style, Symbol
-from maintainer.report.text_layout import UTC, noun_of, short_commit, short_share, when
+from maintainer.report.text_layout import noun_of, short_commit, short_share, when
 from maintainer.units import by_cause, count_of, format_duration, format_size
 
 

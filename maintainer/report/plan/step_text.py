@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from functools import cache
 from importlib import resources
+from typing import assert_never
 
 import yaml
 
-from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.layout_tags import RewriteRequest
 from maintainer.model.plan.plan import HELD_BACK, LeftAlone, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode

@@ -11,10 +11,9 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from datetime import tzinfo
-from typing import TextIO
+from datetime import UTC, tzinfo
+from typing import TextIO, assert_never
 
-from maintainer.model.closed_types import assert_never
 from maintainer.model.plan.plan import is_place
 from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import (
@@ -45,7 +44,7 @@ from maintainer.report.run.outcome_text import (
     verified_detail,
 )
 from maintainer.report.style import PLAIN, LiveLines, QuietStream, Role, Style
-from maintainer.report.text_layout import UTC, clock_time, pad, pad_left, padded_width, printable
+from maintainer.report.text_layout import clock_time, pad, pad_left, padded_width, printable
 from maintainer.units import count_of, format_duration, format_size
 
 HEARTBEAT_SECONDS = 30

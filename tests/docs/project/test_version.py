@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 import maintainer
 from maintainer.cli.main import run
 from maintainer.cli.setup_commands import project_files
+from maintainer.delta.doctor.doctor_checks import NEWEST_PYTHON, OLDEST_PYTHON
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.run.outcome import run_to_json
 from maintainer.report.findings import render_sarif
@@ -31,6 +35,24 @@ def test_pyproject_takes_it_from_the_package() -> None:
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert 'dynamic = ["version"]' in text
     assert '[tool.hatch.version]\npath = "maintainer/model/product_version.py"' in text
+
+
+def test_each_dependency_runs_on_the_oldest_and_the_newest_python() -> None:
+    """What pip installs there would be refused, or be an older release than the bounds allow."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert SpecifierSet(project["requires-python"]) == SpecifierSet(
+        f">={'.'.join(map(str, OLDEST_PYTHON))},<{NEWEST_PYTHON[0]}.{NEWEST_PYTHON[1] + 1}"
+    )
+    asked = {Requirement(text).name for part in project["optional-dependencies"].values() for text in part}
+    asked |= {Requirement(text).name for text in project["dependencies"]}
+    refused = [
+        f"{name} {metadata.version(name)} asks for {needs}"
+        for name in sorted(asked - {"maintainer"})
+        for needs in metadata.metadata(name).get_all("Requires-Python", [])
+        for python in (OLDEST_PYTHON, NEWEST_PYTHON)
+        if "{}.{}.0".format(*python) not in SpecifierSet(needs)
+    ]
+    assert not refused
 
 
 def test_the_newest_entry_of_the_changelog_is_this_version() -> None:

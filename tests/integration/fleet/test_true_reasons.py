@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,7 +65,7 @@ def test_a_sound_file_of_nanoseconds_sends_nobody_to_a_backup(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "lake" / "t"
-    moments = pa.array([datetime(2024, 1, 1, tzinfo=timezone.utc)], pa.timestamp("us", tz="UTC"))
+    moments = pa.array([datetime(2024, 1, 1, tzinfo=UTC)], pa.timestamp("us", tz="UTC"))
     for number in range(3):
         deltalake.write_deltalake(path, pa.table({"id": [number], "ts": moments}), mode="append")
     for commit in (path / "_delta_log").glob("*.json"):

@@ -55,7 +55,7 @@ pytestmark = [
 ]
 
 ZONES = ("UTC", "Europe/Vilnius", "America/Bahia_Banderas")
-UTC = datetime.timezone.utc
+UTC = datetime.UTC
 MIDNIGHT = datetime.datetime(2020, 5, 5, tzinfo=UTC)
 TYPES = {
     "i": ("integer", pa.int32()),

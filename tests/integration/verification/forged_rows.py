@@ -8,7 +8,7 @@ import random
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal, localcontext
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from tests.support.product import WrittenFile
 
-UTC = timezone.utc
+UTC = UTC
 RowChange = Callable[[pa.Table, random.Random], "pa.Table | None"]
 StatsChange = Callable[[dict[str, Any], random.Random], bool]
 Plant = Callable[["Forgery"], bool]

@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,7 +97,7 @@ def _raised(stats: Stats, number: int) -> Stats:
     return stats
 
 
-OLD = datetime(1850, 1, 1, 0, 7, 33, tzinfo=timezone.utc)
+OLD = datetime(1850, 1, 1, 0, 7, 33, tzinfo=UTC)
 
 
 def _times(number: int) -> pa.Table:

@@ -47,7 +47,7 @@ def engine(lease: SessionLease) -> Iterator[DeltaTableEngine]:
         yield worker
 
 
-UTC = dt.timezone.utc
+UTC = dt.UTC
 VALUES: dict[str, list[Any]] = {
     "long": [None, -(2**63), -1, 0, 5, 5, 2**63 - 1, 17],
     "double": [None, float("nan"), float("inf"), float("-inf"), -0.0, 0.0, 1e300, -2.5],

@@ -6,7 +6,7 @@ import platform
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.soak.judgement.failure_causes import OTHERS, OURS, UNCLEAR
@@ -23,7 +23,7 @@ def page(verdict: Verdict, command: str) -> str:
     lines = [
         f"# Soak of {settings.seconds / 60:g} minutes",
         "",
-        f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, commit {_commit()}, seed {settings.seed}, "
+        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, commit {_commit()}, seed {settings.seed}, "
         f"{platform.system()} {platform.machine()}, Python {platform.python_version()}.",
         "",
         f"`{command}`",

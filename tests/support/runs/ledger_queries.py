@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from maintainer.journal.ledger.ledger_rows import LedgerRow
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGES = "\n".join((DOCS / name).read_text(encoding="utf-8") for name in ("ledger.md", "costs.md", "alerts.md"))
-MONDAY_MS = int(datetime(2026, 11, 16, 22, tzinfo=timezone.utc).timestamp() * 1000)
+MONDAY_MS = int(datetime(2026, 11, 16, 22, tzinfo=UTC).timestamp() * 1000)
 DAY_MS = 86_400_000
 
 ROW = LedgerRow(
@@ -148,5 +148,5 @@ def answers(rows: Iterable[Mapping[str, object]]) -> list[tuple[object, ...]]:
 
 def _plain(value: object) -> object:
     if isinstance(value, datetime):
-        return f"{value.astimezone(timezone.utc):%Y-%m-%d %H:%M}"
+        return f"{value.astimezone(UTC):%Y-%m-%d %H:%M}"
     return float(value) if isinstance(value, Decimal) else value

@@ -90,7 +90,7 @@ class S3Server:
     def _signed(self, request: HttpRequest) -> HttpRequest:
         """Sign a request anew, as docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html says."""
         path, _, query = request.target.partition("?")
-        now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+        now = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
         digest = hashlib.sha256(request.body).hexdigest()
         signed = {"host": f"127.0.0.1:{self._port}", "x-amz-content-sha256": digest, "x-amz-date": now}
         fields = "&".join(sorted(query.split("&")))

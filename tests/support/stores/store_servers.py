@@ -324,7 +324,7 @@ def running(
 
 def _make_container(port: int, name: str) -> None:
     """Make a container by the REST API, signed as "Authorize with Shared Key" of Azure's documentation says."""
-    now = datetime.datetime.now(datetime.timezone.utc).strftime("%a, %d %b %Y %H:%M:%S GMT")
+    now = datetime.datetime.now(datetime.UTC).strftime("%a, %d %b %Y %H:%M:%S GMT")
     version = "2021-08-06"
     resource = f"/{AZURE_ACCOUNT}/{AZURE_ACCOUNT}/{name}\nrestype:container"
     to_sign = "PUT" + "\n" * 12 + f"x-ms-date:{now}\nx-ms-version:{version}\n{resource}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -47,7 +47,7 @@ def zoo_rows() -> list[dict[str, Any]]:
     first = {
         "boolean": True, "byte": -128, "short": -32768, "integer": -(2**31), "long": -(2**63),
         "float": math.inf, "double": OTHER_NAN, "string": "é" * 40, "binary": b"\x00\xff\\",
-        "date": date(1, 1, 1), "timestamp": datetime(1, 1, 1, tzinfo=timezone.utc),
+        "date": date(1, 1, 1), "timestamp": datetime(1, 1, 1, tzinfo=UTC),
         "timestamp_ntz": MIDNIGHT - MICROSECOND, "decimal9_2": Decimal("-9999999.99"),
         "decimal18_0": Decimal(10**18 - 1), "decimal38_10": Decimal("9" * 28 + "." + "9" * 10),
         "list": [1.0, None], "map": [("a", 1.5), ("b", None)],
@@ -56,7 +56,7 @@ def zoo_rows() -> list[dict[str, Any]]:
     second = {
         **first, "boolean": False, "byte": 127, "short": 32767, "integer": 2**31 - 1, "long": 2**63 - 1,
         "float": -0.0, "double": -0.0, "string": "", "binary": b"", "date": date(9999, 12, 31),
-        "timestamp": datetime(2026, 11, 23, 1, 2, 3, 456_789, tzinfo=timezone.utc),
+        "timestamp": datetime(2026, 11, 23, 1, 2, 3, 456_789, tzinfo=UTC),
         "timestamp_ntz": EPOCH - MICROSECOND, "list": [None, 1.0], "map": [("a", -0.0)],
         "struct": {"x": None, "y": None, "z": []}, "structs": [],
     }  # fmt: skip

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from maintainer.delta.jvm import JavaObject
@@ -28,7 +28,7 @@ _PHASES = ("analysisPhase", "initialPhase", "preparePhase", "commitPhase", "back
 """In order; Delta 4.0 and 4.1 have no first one."""
 
 
-class Point(str, Enum):
+class Point(StrEnum):
     """Where the held writer stands while the other one acts.
 
     ``BEFORE_READ``: it was planned, and has not looked at the table since. ``BEFORE_COMMIT``: inside Delta's commit,

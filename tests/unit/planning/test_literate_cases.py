@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ def planned(root: Path, policy_text: str, table_text: str) -> str:
         for update in given.get("updates", ())
     )
     facts = replace(facts, updates=updates)
-    today = datetime.fromtimestamp(now_ms / 1000, timezone.utc).date()
+    today = datetime.fromtimestamp(now_ms / 1000, UTC).date()
     plan = plan_table(TableInput(policy, facts, record_of(given, now_ms), now_ms, today))
     return render_why(plan, options=PlanTextOptions(verbose=True))
 

@@ -6,7 +6,7 @@ import io
 import json
 import re
 from dataclasses import replace
-from datetime import timedelta, timezone
+from datetime import UTC, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -16,7 +16,7 @@ from maintainer.model.run.history_rows import LOST, HistoryRow, StatusRow
 from maintainer.report.status_documents import history_csv, history_json, status_json
 from maintainer.report.status_text import WIDTH, age, no_steps, render_history, render_status, status_table
 from maintainer.report.style import Style
-from maintainer.report.text_layout import UTC, short_share
+from maintainer.report.text_layout import short_share
 from tests.support.runs.sample_plans import GIB, TEN_PM
 from tests.support.runs.sample_runs import RUN
 

@@ -2,22 +2,14 @@ from __future__ import annotations
 
 import io
 import re
+from datetime import UTC
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from maintainer.report.style import Role, Style, color_wanted, cursor_wanted, full_screen
-from maintainer.report.text_layout import (
-    UTC,
-    columns,
-    display_width,
-    iso_utc,
-    pad,
-    partition,
-    printable,
-    when,
-)
+from maintainer.report.text_layout import columns, display_width, iso_utc, pad, partition, printable, when
 from maintainer.units import count_of
 
 

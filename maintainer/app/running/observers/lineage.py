@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -251,4 +251,4 @@ class Lineage:
 
 
 def _moment(at_ms: int) -> datetime:
-    return datetime.fromtimestamp(at_ms / 1000, tz=timezone.utc)
+    return datetime.fromtimestamp(at_ms / 1000, tz=UTC)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timezone
+from datetime import UTC
 from pathlib import Path
 from typing import cast
 
@@ -121,9 +121,9 @@ def test_a_place_that_could_not_be_searched_is_no_table_of_any_sum(tmp_path: Pat
     counts = run_to_document(outcome)["counts"]
     assert (counts["up_to_date"], counts["failed"], sum(counts.values())) == (2, 1, 3)
     assert exit_code(outcome) is plan_exit_code(plan) is ExitCode.FINDINGS
-    page = " ".join(said(render_page(run_view(plan, outcome, {}, timezone.utc, run_folder="r"))).split())
+    page = " ".join(said(render_page(run_view(plan, outcome, {}, UTC, run_folder="r"))).split())
     assert "0 of 3tables changed 1failed 1place that could not be searched" in page
-    fleet_page = said(render_page(fleet_view([(plan, outcome)], timezone.utc)))
+    fleet_page = said(render_page(fleet_view([(plan, outcome)], UTC)))
     assert "In their last run, of 3: 1 table failed; 1 place could not be searched." in fleet_page
     rows = [
         StatusRow(end.ref.identifier, "problem" if end.problem else "ok", policy_file=end.policy_file) for end in ends
@@ -159,8 +159,8 @@ def test_several_places_with_one_cause_are_called_places(tmp_path: Path) -> None
         render_status(rows, NOW_MS),
         render_verify(verified),
         message["text"],
-        said(render_page(run_view(plan, outcome, {}, timezone.utc, run_folder="r"))),
-        said(render_page(fleet_view([(plan, outcome)], timezone.utc))),
+        said(render_page(run_view(plan, outcome, {}, UTC, run_folder="r"))),
+        said(render_page(fleet_view([(plan, outcome)], UTC))),
     ):
         assert "3 places" in text
         assert "3 tables" in text

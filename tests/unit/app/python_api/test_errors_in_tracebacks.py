@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import traceback
 from pathlib import Path
 
@@ -11,8 +10,6 @@ import pytest
 from maintainer import Project
 from maintainer.errors import ProjectError, Refused
 from tests.support.policies.projects import write_project
-
-pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="tracebacks show notes since Python 3.11")
 
 
 def shown(error: BaseException) -> str:

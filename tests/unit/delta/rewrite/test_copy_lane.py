@@ -6,7 +6,7 @@ import json
 import math
 import struct
 from dataclasses import replace
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from maintainer.delta.rewrite.local.arrow_rows import file_schema
 from maintainer.model.plan.lanes import MAX_SOURCE_FINDINGS, NOTHING_JUDGED, SourceStatistics
 from tests.support.tables.zoo_rows import SCHEMA, field, table_of, zoo_rows
 
-OLD = datetime(1850, 1, 1, 0, 7, 33, tzinfo=timezone.utc)
+OLD = datetime(1850, 1, 1, 0, 7, 33, tzinfo=UTC)
 DAYS = [date(1500, 3, 1), date(1582, 1, 4)]
 
 
@@ -102,7 +102,7 @@ def test_a_footer_that_lies_is_not_believed(tmp_path: Path) -> None:
          ("1850-01-01T01:01:01.000+00:53",) * 2, True),
         ("timestamp", [OLD], ("1850-01-01T00:07:33.000Z",) * 2,
          ("1850-01-01T01:01:01.000+00:53:28",) * 2, False),
-        ("timestamp", [datetime(2020, 1, 1, 0, 0, 0, 1999, tzinfo=timezone.utc)], ("2020-01-01T00:00:00.001Z",) * 2,
+        ("timestamp", [datetime(2020, 1, 1, 0, 0, 0, 1999, tzinfo=UTC)], ("2020-01-01T00:00:00.001Z",) * 2,
          ("2020-01-01T00:00:00.001Z",) * 2, False),
         ("timestamp_ntz", [datetime.fromisoformat("2020-01-01T00:00:00.001999")], ("2020-01-01T00:00:00.001",) * 2,
          ("2020-01-01T00:00:00.000",) * 2, True),
@@ -133,8 +133,8 @@ def test_each_type_is_computed_and_the_log_judged(
 
 
 def test_int96_is_read_in_microseconds_of_utc(tmp_path: Path) -> None:
-    moment, path = datetime(1500, 1, 1, tzinfo=timezone.utc), tmp_path / "f.parquet"
-    rows = pa.table({"c": pa.array([moment, datetime(2500, 1, 1, tzinfo=timezone.utc)], pa.timestamp("us", "UTC"))})
+    moment, path = datetime(1500, 1, 1, tzinfo=UTC), tmp_path / "f.parquet"
+    rows = pa.table({"c": pa.array([moment, datetime(2500, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))})
     pq.write_table(rows, path, use_deprecated_int96_timestamps=True)
     text, _ = computed(schema_of(c="timestamp"), (path, None))
     assert (text["minValues"]["c"], text["maxValues"]["c"]) == ("1500-01-01T00:00:00.000Z", "2500-01-01T00:00:00.000Z")
@@ -159,7 +159,7 @@ def test_null_counts_of_nested_columns_are_of_rows_and_not_of_leaves(tmp_path: P
                                   stats(2, maxValues={"c": "2020-01-01 00:00:00"})])  # fmt: skip
 def test_statistics_that_are_missing_or_strange_are_computed_all_the_same(tmp_path: Path, text: str | None) -> None:
     schema, path = schema_of(c="timestamp"), tmp_path / "f.parquet"
-    rows: list[dict[str, Any]] = [{"c": datetime(2020, 1, 1, tzinfo=timezone.utc)}, {"c": None}]
+    rows: list[dict[str, Any]] = [{"c": datetime(2020, 1, 1, tzinfo=UTC)}, {"c": None}]
     pq.write_table(table_of(rows, file_schema(schema, ())), path)
     result, found = computed(schema, (path, text))
     assert (result["numRecords"], result["nullCount"]) == (2, {"c": 1})

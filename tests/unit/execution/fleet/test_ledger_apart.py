@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
-from datetime import timezone
+from datetime import UTC
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -206,12 +206,12 @@ def test_reports_count_the_tables_of_the_user(night: Night) -> None:
     night.lake.at("commit", full, table=LEDGER)
     plan = night.plan()
     outcome = night.run(plan)
-    _, about, verdict = fleet_view([(plan, outcome)], timezone.utc).head
+    _, about, verdict = fleet_view([(plan, outcome)], UTC).head
     assert isinstance(about, Line)
     assert plain(about.text).startswith("2 tables, 1 run, ")
     assert verdict == Line(Span("All tables ended well in their last run.", Role.GOOD))
-    assert {table.name for table in fleet_tables([(plan, outcome)], timezone.utc)} == {LEDGER, "a", "b"}
-    last = run_view(plan, outcome, {}, timezone.utc, run_folder="").head[-1]
+    assert {table.name for table in fleet_tables([(plan, outcome)], UTC)} == {LEDGER, "a", "b"}
+    last = run_view(plan, outcome, {}, UTC, run_folder="").head[-1]
     assert isinstance(last, Line)
     assert [span.role for span in spans(last.text)] == [Role.GOOD]
 

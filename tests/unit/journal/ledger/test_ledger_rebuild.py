@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -40,7 +40,7 @@ from tests.support.runs.planned_steps import compact, plan_all, plan_of
 from tests.support.tables.builders import NOW_MS
 
 OLD, YOUNG = "20261120T220000Z-aaaa", "20261121T220000Z-bbbb"
-YOUNG_MS = int(datetime(2026, 11, 21, 22, tzinfo=timezone.utc).timestamp() * 1000)
+YOUNG_MS = int(datetime(2026, 11, 21, 22, tzinfo=UTC).timestamp() * 1000)
 
 
 class Store:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field, replace
-from datetime import date, timedelta, timezone
+from datetime import UTC, date, timedelta
 from functools import lru_cache
 
 import pytest
@@ -123,7 +123,7 @@ class Month:
 
     @property
     def shown(self) -> list[FleetTable]:
-        return fleet_tables(self.runs, timezone.utc)
+        return fleet_tables(self.runs, UTC)
 
 
 @lru_cache(maxsize=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import pytest
 
@@ -34,12 +34,12 @@ def test_a_piece_holds_rows() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("2026-01-02 03:04:05.5", datetime(2026, 1, 2, 3, 4, 5, 500_000, tzinfo=timezone.utc)),
-        ("2026-01-02T03:04:05+02:00", datetime(2026, 1, 2, 1, 4, 5, tzinfo=timezone.utc)),
+        ("2026-01-02 03:04:05.5", datetime(2026, 1, 2, 3, 4, 5, 500_000, tzinfo=UTC)),
+        ("2026-01-02T03:04:05+02:00", datetime(2026, 1, 2, 1, 4, 5, tzinfo=UTC)),
         ("2026-01-02 around noon", None),
     ],
 )
 def test_times_are_microseconds_since_1970(text: str, expected: datetime | None) -> None:
-    epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
     microseconds = None if expected is None else round((expected - epoch).total_seconds() * 1_000_000)
     assert key_of("timestamp", text) == microseconds

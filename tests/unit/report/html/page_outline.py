@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from datetime import timezone
+from datetime import UTC
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -17,7 +17,6 @@ from maintainer.report.html.run_view import run_view
 from maintainer.report.html.table_past import TableTimeline
 from tests.support.runs import sample_plans
 
-UTC = timezone.utc
 TEMPLATES = Path(html.__file__).parent / "templates"
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 SHORT_FORM = {"rect", "path", "polyline", "circle"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import UTC
 from itertools import pairwise
 
 from maintainer.model.plan.plan import Plan
@@ -17,7 +18,7 @@ from maintainer.report.html.table_past import PastPoint, TableTimeline, past_of,
 from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
 from tests.support.tables.builders import DAY_MS
-from tests.unit.report.html.page_outline import TEMPLATES, UTC
+from tests.unit.report.html.page_outline import TEMPLATES
 
 
 def test_the_past_of_a_table_hangs_on_its_id_and_not_on_its_policys_name() -> None:

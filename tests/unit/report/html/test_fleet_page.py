@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import UTC
 
 import pytest
 
@@ -23,7 +24,7 @@ from maintainer.report.html.table_past import PastPoint, past_of
 from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
 from tests.support.tables.builders import DAY_MS
-from tests.unit.report.html.page_outline import UTC, check_is_safe, run_page, said
+from tests.unit.report.html.page_outline import check_is_safe, run_page, said
 
 
 def test_fleet_counts_write_amplification_by_what_others_added() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timezone
+from datetime import UTC
 
 from maintainer.journal.memory.recorded_outcome import RunFold
 from maintainer.model.plan.steps import StepKind
@@ -17,7 +17,7 @@ from maintainer.units import format_size
 from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
 
-UTC = timezone.utc
+UTC = UTC
 ORDERS = sample_plans.orders()
 NAME = ORDERS.ref.identifier
 

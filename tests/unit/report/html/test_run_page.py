@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC
 
 import pytest
 
@@ -20,7 +21,7 @@ from maintainer.report.html.table_past import PastPoint, TableTimeline, past_of
 from maintainer.report.text_layout import printable
 from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
-from tests.unit.report.html.page_outline import UTC, check_is_safe, outline, run_page, said
+from tests.unit.report.html.page_outline import check_is_safe, outline, run_page, said
 
 
 def test_a_good_run_says_what_was_done_and_how_it_was_proven() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -321,7 +321,7 @@ def test_maps_of_a_part_of_a_checkpoint_are_its_own(log: Log, monkeypatch: pytes
     assert files["0", ""].partition_values is files["1", ""].partition_values
 
 
-MOMENT = datetime(2026, 11, 21, 7, 8, 9, 123456, timezone.utc)
+MOMENT = datetime(2026, 11, 21, 7, 8, 9, 123456, UTC)
 PARSED = pa.struct(
     {
         "numRecords": pa.int64(),

@@ -6,7 +6,7 @@ import json
 import os
 import struct
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +167,7 @@ def test_what_spark_might_read_otherwise_is_left_to_spark(tmp_path: Path, stored
 def test_int96_of_spark_before_3_1_is_of_the_old_calendar(tmp_path: Path, version: str, is_old: bool) -> None:
     """Spark 3.0 had no mark for it: time stamps as INT96 were always of the hybrid calendar, and readers shift them."""
     schema = {"type": "struct", "fields": [field("t", "timestamp")]}
-    moment = datetime(1001, 1, 1, tzinfo=timezone.utc)
+    moment = datetime(1001, 1, 1, tzinfo=UTC)
     table = pa.table({"t": pa.array([moment], pa.timestamp("us", tz="UTC"))})
     plain, int96 = str(tmp_path / "plain.parquet"), str(tmp_path / "int96.parquet")
     for path in (plain, int96):

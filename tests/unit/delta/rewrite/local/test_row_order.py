@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import statistics
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -31,8 +31,8 @@ COLUMNS: dict[str, tuple[pa.DataType, list[Any], tuple[str, ...]]] = {
     "decimal(9,2)": (pa.decimal128(9, 2), [Decimal("1.10"), None, Decimal("-3.00"), Decimal("9.99")], ("0.00", "1.10")),
     "string": (pa.string(), ["b", None, "", "ba", "\U0001f600", "\uffee", "a"], ("a", "b", "\uffee")),
     "date": (pa.date32(), [date(2026, 1, 1), None, date(1, 1, 1)], ("1582-10-01", "2026-01-01")),
-    "timestamp": (pa.timestamp("us", "UTC"), [datetime(2026, 1, 1, 0, 0, 0, 5, timezone.utc), None,
-                  datetime(2025, 12, 31, 23, 59, 59, 999_999, timezone.utc)], ("2026-01-01 00:00:00",)),
+    "timestamp": (pa.timestamp("us", "UTC"), [datetime(2026, 1, 1, 0, 0, 0, 5, UTC), None,
+                  datetime(2025, 12, 31, 23, 59, 59, 999_999, UTC)], ("2026-01-01 00:00:00",)),
     "boolean": (pa.bool_(), [True, None, False], ()),
 }  # fmt: skip
 
