@@ -119,7 +119,15 @@ def _with_last_below(
         line = f"{head}  {last if fits else ''}".rstrip()
         yield style.paint(line, role) if role else line
         if not fits:
-            yield from textwrap.wrap(last, most, initial_indent="    ", subsequent_indent="    ")
+            indent = " " * 4
+            yield from textwrap.wrap(
+                last,
+                most,
+                initial_indent=indent,
+                subsequent_indent=indent,
+                break_long_words=False,
+                break_on_hyphens=False,  # a name with one is copied whole
+            )
 
 
 def _subjects(block: Subjects, style: Style) -> Iterator[str]:

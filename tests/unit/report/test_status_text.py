@@ -229,6 +229,14 @@ def test_status_as_text() -> None:
     ]
 
 
+def test_status_breaks_no_name_over_lines() -> None:
+    long_name = f"s3://bucket/{'very-long-folder/' * 8}orders"
+    for name in ("sales-eu-west.order-lines-2026", long_name):
+        for before in range(WIDTH - 40, WIDTH):
+            row = StatusRow("a.b", "problem", next=f"{'x' * before} {name}")
+            assert name in render_status([row], TEN_PM)
+
+
 def test_status_fits_its_width_whatever_is_next() -> None:
     reason = "the look-back of delta.deletedFileRetentionDuration is longer than what the consumers say " * 3
     rows = [
