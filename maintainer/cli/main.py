@@ -8,8 +8,11 @@ needs no command to be imported but the one that was refused.
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import gc
 import io
+import os
 import pkgutil
 import re
 import shlex
@@ -260,8 +263,19 @@ def main() -> NoReturn:
     gc.set_threshold(50_000, 20, 20)
     open_standard_streams()
     code = run(sys.argv[1:])
+    if code in (ExitCode.INTERRUPTED, ExitCode.TERMINATED):
+        _exit_at_once(code)
     gc.freeze()  # The interpreter would look through all of them once more before the memory goes back as a whole.
     sys.exit(code)
+
+
+def _exit_at_once(code: int) -> NoReturn:
+    """End the process as the interpreter does, but for waiting: a thread may be asking a store that does not answer."""
+    atexit._run_exitfuncs()  # before these, without a limit, Python would join the threads of executors
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # nobody reads it, or it is closed
+            stream.flush()
+    os._exit(code)
 
 
 def job() -> None:

@@ -334,7 +334,7 @@ class RewriteJob:
                 )
             except Exception as error:
                 self.left_over = (f"files whose names begin with {self.file_prefix}",)
-                _LOG.warning("files of a failed attempt on %s were not removed: %s", self.where, error)
+                _LOG.info("files of a failed attempt on %s were not removed: %s", self.where, error)
 
     def _may_be_committed(self) -> bool:
         """Whether a commit names a file of this attempt, or cannot be read."""
@@ -342,7 +342,7 @@ class RewriteJob:
         try:
             return any(self.storage.is_named_since(self.read_version, name) for name in names)
         except Exception as error:
-            _LOG.warning("%s: the files of a failed commit stay, since the log cannot be read: %s", self.where, error)
+            _LOG.info("%s: the files of a failed commit stay, since the log cannot be read: %s", self.where, error)
             return True
 
     def remove_unneeded(self) -> None:
