@@ -202,6 +202,7 @@ with open_session(SessionOptions(master="local[2]", log_path=log)) as lease:
         failed = type(error).__name__
     process = lease.spark.sparkContext._gateway.proc
     result = {"rows": spark.read.format("delta").load(table).count(), "failed": failed, "borrowed": lease.borrowed}
+    result["made"] = [row.n for row in spark.createDataFrame([(7,)], "n int").coalesce(1).collect()]
     result["registered"] = registered
 lease.close()
 result["ended"] = process.poll() is not None
@@ -211,16 +212,23 @@ print(json.dumps(result))
 """
 
 
+@pytest.mark.every_run
 def test_embedded_session_from_start_to_end(tmp_path: Path) -> None:
-    """One process, as a user has it: silent, complete, and gone without a trace."""
-    cwd, temp = tmp_path / "cwd", tmp_path / "with blank"
-    cwd.mkdir()
-    temp.mkdir()
+    """One process, as a user has it: silent, complete, and gone without a trace; `python3` is another Python there."""
+    cwd, temp, path = tmp_path / "cwd", tmp_path / "with blank", tmp_path / "bin"
+    for folder in (cwd, temp, path):
+        folder.mkdir()
+    (path / "python3").symlink_to("/bin/false")
     log = tmp_path / "run" / "spark.log"
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(log)],
         cwd=cwd,
-        env={**os.environ, "TMPDIR": str(temp), "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={
+            **{name: value for name, value in os.environ.items() if name != "PYSPARK_PYTHON"},
+            "TMPDIR": str(temp),
+            "PATH": f"{path}:{os.environ['PATH']}",
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+        },
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -233,6 +241,7 @@ def test_embedded_session_from_start_to_end(tmp_path: Path) -> None:
         "failed": "ArithmeticException",
         "borrowed": False,
         "registered": [True],  # before they were set: another worker may have Delta register them just then
+        "made": [7],
         "ended": True,
         "active": False,
         "threads": [],

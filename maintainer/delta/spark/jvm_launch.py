@@ -17,6 +17,7 @@ import hashlib
 import os
 import re
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
@@ -209,7 +210,11 @@ def start_spark(embedded: EmbeddedJvm) -> SparkSession:
     for key, value in embedded.conf.items():
         spark_conf.set(key, value)
     try:
-        return SparkSession(SparkContext(conf=spark_conf, gateway=embedded.gateway))
+        context = SparkContext(conf=spark_conf, gateway=embedded.gateway)
+        if embedded.conf["spark.master"].startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+            # Tasks of this machine: another ``python3`` that comes first on the path may be of another version.
+            context.pythonExec = sys.executable
+        return SparkSession(context)
     except Exception as error:
         raise EnvironmentUnfit(
             "Spark did not start",

@@ -18,8 +18,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import itertools
-import os
-import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from maintainer.delta.jvm import BORROWED, DeltaJvm
+from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.rewrite.bin_work import BinWork, LaneUnfit, WrittenBin
 from maintainer.delta.rewrite.executors.executor_tasks import MAX_ATTEMPTS, VERSION, BinAnswer, BinTask, answer_tasks
 from maintainer.delta.rewrite.proof_parts import ProofPart, is_compared_exactly
@@ -260,7 +258,7 @@ class Executors:
     def context(self, jvm: DeltaJvm) -> SparkContext:
         """The context of the session that all workers share: nothing of it is asked of Spark for each bin."""
         if self._context is None:
-            self._context = context_of(jvm)
+            self._context = jvm.spark.sparkContext
         return self._context
 
 
@@ -335,15 +333,6 @@ class SpreadBins:
             if found is None or replace(found, device_and_inode=None) != stored:
                 return None
         return replace(answer.part, written=files)
-
-
-def context_of(jvm: DeltaJvm) -> SparkContext:
-    """The session's context; of our own on this machine, its tasks run by this very Python unless another is named."""
-    context = jvm.spark.sparkContext
-    is_here = str(jvm.session_setting("spark.master")).startswith("local")
-    if is_here and jvm.session_setting(BORROWED) is None and "PYSPARK_PYTHON" not in os.environ:
-        context.pythonExec = sys.executable
-    return context
 
 
 def _lack(context: SparkContext) -> str | None:
