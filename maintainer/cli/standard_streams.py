@@ -53,7 +53,8 @@ def _opened(descriptor: int, stream: TextIO | None) -> TextIO:
     return io.TextIOWrapper(
         io.BufferedWriter(_MaybeUnread(descriptor, "w", closefd=False)),
         encoding="utf-8" if stream is None else stream.encoding,
-        errors="backslashreplace" if stream is None else stream.errors,
+        # A name may have letters that the encoding lacks: it is shown, and nothing fails.
+        errors="backslashreplace" if stream is None or stream.errors == "strict" else stream.errors,
         line_buffering=descriptor == 2 or os.isatty(descriptor),
     )
 

@@ -193,7 +193,7 @@ def noted(conf, settings):
 spark_session.set_and_check = noted
 with open_session(SessionOptions(master="local[2]", log_path=log)) as lease:
     spark = worker_session(lease)
-    table = str(log.parent / "table")
+    table = str(log.parent / "caf\\u00e9")
     spark.range(10).write.format("delta").save(table)
     spark.sql(f"VACUUM delta.`{table}`").collect()
     try:
@@ -204,6 +204,7 @@ with open_session(SessionOptions(master="local[2]", log_path=log)) as lease:
     result = {"rows": spark.read.format("delta").load(table).count(), "failed": failed, "borrowed": lease.borrowed}
     result["made"] = [row.n for row in spark.createDataFrame([(7,)], "n int").coalesce(1).collect()]
     result["registered"] = registered
+    result["names"] = (Path(table) / "_delta_log").is_dir()
 lease.close()
 result["ended"] = process.poll() is not None
 result["active"] = active_session() is not None
@@ -214,7 +215,10 @@ print(json.dumps(result))
 
 @pytest.mark.every_run
 def test_embedded_session_from_start_to_end(tmp_path: Path) -> None:
-    """One process, as a user has it: silent, complete, and gone without a trace; `python3` is another Python there."""
+    """One process, as a user has it: silent, complete, and gone without a trace.
+
+    `python3` is another Python there, and the locale is not installed.
+    """
     cwd, temp, path = tmp_path / "cwd", tmp_path / "with blank", tmp_path / "bin"
     for folder in (cwd, temp, path):
         folder.mkdir()
@@ -226,6 +230,7 @@ def test_embedded_session_from_start_to_end(tmp_path: Path) -> None:
         env={
             **{name: value for name, value in os.environ.items() if name != "PYSPARK_PYTHON"},
             "TMPDIR": str(temp),
+            "LC_ALL": "xx_XX.UTF-8",
             "PATH": f"{path}:{os.environ['PATH']}",
             "PYTHONPATH": str(Path(__file__).parents[2]),
         },
@@ -242,6 +247,7 @@ def test_embedded_session_from_start_to_end(tmp_path: Path) -> None:
         "borrowed": False,
         "registered": [True],  # before they were set: another worker may have Delta register them just then
         "made": [7],
+        "names": True,
         "ended": True,
         "active": False,
         "threads": [],

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import getpass
 import socket
 from pathlib import Path
 
 from maintainer.app.project_folders import Project
+from maintainer.app.running.acting_user import acting_user
 from maintainer.app.selection.managed_search import tables_found_before
 from maintainer.errors import ProjectError
 from maintainer.journal.event_log import EVENTS_FILE, is_alive
@@ -37,7 +37,7 @@ def stop_run(project: Project, run_id: str, reason: str | None, now_ms: int) -> 
     if not is_alive(folder / EVENTS_FILE):
         return False
     documents = shared_documents(project.loaded.project, STOPS) or LocalDocuments(project.runs_dir.parent / STOPS)
-    request = StopRequest(f"{getpass.getuser()} on {socket.gethostname()}", now_ms, reason)
+    request = StopRequest(f"{acting_user()} on {socket.gethostname()}", now_ms, reason)
     with recording(Path(documents.place(run_id))):
         ask_to_stop(documents, run_id, request)
     return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
 import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 
 from maintainer.app.engine_access import ProvingWorker
 from maintainer.app.project_folders import Project
+from maintainer.app.running.acting_user import acting_user
 from maintainer.engine.protocols import SignOfLife
 from maintainer.engine.refusing_buckets import RefusingBuckets
 from maintainer.errors import EnvironmentUnfit, MaintainerError, Refused
@@ -236,7 +236,7 @@ class _Verifying:
             what = "there is nothing to accept: the table is not in quarantine, and no rewrite of it is unproven"
             help = "run `maintainer verify` without --accept to look at it"
             raise Refused(what, code="A412", where=facts.ref.identifier, help=help)
-        self.journal.accept(facts, record, reason=reason, by=getpass.getuser())
+        self.journal.accept(facts, record, reason=reason, by=acting_user())
         listed = ", ".join(map(str, record.unproven_versions))
         notes = [f"the quarantine is lifted ({record.quarantined})"] if record.quarantined else []
         notes += [f"version {listed} counts as proven"] if listed else []

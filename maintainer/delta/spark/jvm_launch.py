@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import locale
 import os
 import re
 import shutil
@@ -28,6 +29,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from maintainer.delta.jvm import JavaObject, java_class
 from maintainer.delta.spark import engine_log
 from maintainer.delta.spark.java_home import Java
+from maintainer.delta.spark.process_environment import java_environment
 from maintainer.engine.side_call import side_call
 from maintainer.errors import EnvironmentUnfit
 from maintainer.errors.foreign_text import SECRET_KEY
@@ -161,6 +163,13 @@ class EmbeddedJvm:
                 self.process.wait(STOP_TIMEOUT_SECONDS)
 
 
+class _ProcessArguments(dict[str, Any]):
+    """Arguments for ``Popen``. pyspark puts this process's environment among them, and Java gets its own."""
+
+    def __setitem__(self, key: str, value: Any) -> None:  # noqa: ANN401 (whatever Popen takes)
+        super().__setitem__(key, java_environment(value, locale.getencoding()) if key == "env" else value)
+
+
 def launch(conf: Mapping[str, str], archive: ClassArchive, log: BinaryIO, log_path: Path) -> EmbeddedJvm:
     """Start the JVM that Spark will run in.
 
@@ -175,9 +184,9 @@ def launch(conf: Mapping[str, str], archive: ClassArchive, log: BinaryIO, log_pa
         # The value of `encryption.key` names a key, or is one.
         if not SECRET_KEY.search(key) and "encryption" not in key:
             visible.set(key, value)
-    streams = {"stdout": log, "stderr": log}
+    process = _ProcessArguments(stdout=log, stderr=log)
     # launch_gateway waits without a limit; a JVM that hangs must not hang us.
-    launched = partial(launch_gateway, conf=visible, popen_kwargs=streams)
+    launched = partial(launch_gateway, conf=visible, popen_kwargs=process)
     launch: Future[Any] = side_call(launched, "maintainer-launch")
     if not wait([launch], LAUNCH_TIMEOUT_SECONDS).done:
         raise _did_not_start(f"Spark's JVM did not answer within {LAUNCH_TIMEOUT_SECONDS:.0f} s", log_path)

@@ -37,6 +37,7 @@ from maintainer.delta.spark.installed_versions import Versions, check_versions, 
 from maintainer.delta.spark.jars import ensure_jars
 from maintainer.delta.spark.java_home import inspect_java
 from maintainer.delta.spark.jvm_launch import ClassArchive, class_archive
+from maintainer.delta.spark.process_environment import refuse_nameless_user, refuse_other_names
 from maintainer.delta.spark.session_settings import (
     MIN_CORES,
     is_runtime_key,
@@ -227,13 +228,14 @@ def open_session(
 
     Raises:
         EnvironmentUnfit: E601 to E603 Java, E604 versions, E605 JARs, E671 connectors, E607 Spark does not start, E608
-            a setting that cannot be applied, E632 a session without Delta.
+            a setting that cannot be applied, E632 a session without Delta, E639 names of files that are not UTF-8.
         NotSupportedYet: E620 for Spark Connect.
     """
     options = options or SessionOptions()
     env = os.environ if env is None else env
     refuse_unsafe(options.conf_map)
     refuse_connect(options, env)
+    refuse_other_names(sys.getfilesystemencoding())
     with _start_lock:
         existing = active_session()
         if existing is not None:
@@ -253,11 +255,12 @@ def lend_session(spark: SparkSession) -> SessionLease:
     """Lend a session that the caller names; closing the lease leaves it as it is.
 
     Raises:
-        EnvironmentUnfit: E632, it was started without Delta.
+        EnvironmentUnfit: E632, it was started without Delta; E639.
         NotSupportedYet: E620 for Spark Connect.
     """
     if not hasattr(spark, "_jsparkSession"):
         raise connect_refusal("the session is one of Spark Connect")
+    refuse_other_names(sys.getfilesystemencoding())
     return _borrow(spark, SessionOptions())
 
 
@@ -355,6 +358,7 @@ def _prepare(options: SessionOptions, env: Mapping[str, str], checked: Versions 
         log = stack.enter_context(_open_log(log_path))
 
         def launched() -> launch.EmbeddedJvm:
+            refuse_nameless_user()
             versions = checked or check_versions(env)
             java = inspect_java(env)
             jars = ensure_jars(java, versions, env, connectors)

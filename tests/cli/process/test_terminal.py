@@ -121,3 +121,13 @@ with open("number", "w") as file:
     tmp_path.joinpath("program.py").write_text(program)
     subprocess.run(["sh", "-c", shell], cwd=tmp_path, env=terminal_environment(), timeout=60, check=True)
     assert tmp_path.joinpath("number").read_text() == "True"
+
+
+def test_a_name_with_letters_that_the_encoding_lacks_is_shown_without_them(tmp_path: Path) -> None:
+    write_deltalake(str(tmp_path / "lake" / "é😀"), pa.table({"id": [1]}))
+    root = write_project(tmp_path, {"policies/a.yml": "table: lake/é😀\n"})
+    done = subprocess.run(
+        [*MAINTAINER, "list"], cwd=root, env=terminal_environment(PYTHONIOENCODING="latin-1"),
+        capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, "lake/é\\U0001f600".encode("latin-1") in done.stdout) == (0, True)

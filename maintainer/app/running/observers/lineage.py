@@ -7,6 +7,7 @@ parent. A rewrite has its table as input and as output: the rows are the same, t
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -75,7 +76,7 @@ def lineage_of(run: ObservedRun) -> Lineage | None:
     Raises:
         EnvironmentUnfit: E629, the library is missing.
     """
-    where = lineage_target(run.environ, Path.home(), Path.cwd())
+    where = lineage_target(run.environ, Path(os.path.expanduser("~")), Path.cwd())
     if where is None:
         return None
     require_extra("openlineage", "openlineage.client", "sending lineage")
