@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from maintainer.cli.stage_lines import policies_are_read
-from maintainer.errors import ExitCode, MaintainerError
+from maintainer.errors import ExitCode, MaintainerError, NoProject
 from maintainer.errors.foreign_text import visible_json
 from maintainer.report.style import Role, Style, color_wanted
 from maintainer.report.text_layout import columns, printable
@@ -114,6 +114,7 @@ def context_of(context: click.Context) -> CliContext:
 
     Raises:
         click.UsageError: Two of them exclude each other.
+        NoProject: The current folder was removed.
     """
     given = context.meta.get(_GIVEN, {})
     verbose, quiet, color = given.get("verbose", False), given.get("quiet", False), given.get("color", "auto")
@@ -121,12 +122,21 @@ def context_of(context: click.Context) -> CliContext:
         raise click.UsageError("--verbose and --quiet exclude each other")
     context.color = color_wanted(color, sys.stdout, os.environ)
     return CliContext(
-        project_root=given["project"].resolve() if "project" in given else find_project_root(Path.cwd()),
+        project_root=given["project"].resolve() if "project" in given else find_project_root(_current_folder()),
         env=given.get("env"),
         verbosity=verbose - quiet,
         color=context.color,
         color_stderr=color_wanted(color, sys.stderr, os.environ),
     )
+
+
+def _current_folder() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise NoProject(
+            "the current folder was removed", code="E611", help="change into a folder that is there"
+        ) from error
 
 
 def open_project(context: CliContext, only: str | None = None) -> Project:

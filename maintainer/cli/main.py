@@ -28,7 +28,7 @@ import click
 
 from maintainer.cli.context import GENERAL, context_of, print_failure, with_general_options
 from maintainer.cli.stage_lines import say_first_stage
-from maintainer.cli.standard_streams import open_standard_streams
+from maintainer.cli.standard_streams import lost_output, open_standard_streams
 from maintainer.errors import ExitCode, MaintainerError, ProjectError
 from maintainer.errors.foreign_text import printable, without_secrets
 from maintainer.model.product_version import __version__
@@ -37,13 +37,13 @@ from maintainer.model.run.exit_codes import BUG_CODE
 
 def report_bug(error: Exception, args: list[str]) -> str:
     """Keep the traceback of a bug of ours in a file and return the one message for the terminal."""
-    folder = Path.cwd() / ".maintainer"
+    folder = Path(".maintainer")
     name = time.strftime("crash-%Y%m%dT%H%M%SZ.txt", time.gmtime())
     traces = "".join(traceback.format_exception(error))
     text = without_secrets(f"maintainer {__version__}\narguments: {args!r}\n\n{traces}")
     try:
         folder.mkdir(exist_ok=True)
-        path = folder / name
+        path = folder.absolute() / name
         path.write_text(text, encoding="utf-8")
         place = str(path)
     except OSError:
@@ -263,6 +263,11 @@ def main() -> NoReturn:
     gc.set_threshold(50_000, 20, 20)
     open_standard_streams()
     code = run(sys.argv[1:])
+    if (lost := lost_output()) is not None:
+        help = "the command did the rest of its work; make room, or write to another place"
+        error = ProjectError(f"the output cannot be written: {lost.strerror}", code="E640", help=help)
+        click.echo(error.render(), err=True)
+        code = code or error.exit_code
     if code in (ExitCode.INTERRUPTED, ExitCode.TERMINATED):
         _exit_at_once(code)
     gc.freeze()  # The interpreter would look through all of them once more before the memory goes back as a whole.

@@ -1,10 +1,12 @@
 """Standard output and standard error of this process, whose readers may go away: ``maintainer plan 2>&1 | head``.
 
-A command goes on without them: what was begun is done and recorded, and the exit code is what it would be.
+A command goes on without them: what was begun is done and recorded, and the exit code is what it would be. So it does
+where they are a file on a full disk; then the exit code is not 0.
 """
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -19,12 +21,16 @@ class _MaybeUnread(io.FileIO):
     """A stream of the process. Once nobody reads it, what is written is dropped, also what others write to it."""
 
     has_no_reader = False
+    failure: OSError | None = None
+    """What kept a reader from the whole of it, such as a full disk."""
 
     def write(self, data: ReadableBuffer, /) -> int:
         try:
             return super().write(data)
-        except BrokenPipeError:
+        except OSError as error:
             self.has_no_reader = True
+            if error.errno not in (errno.EPIPE, errno.EIO):  # a pipe, a terminal that was closed
+                self.failure = error
             _to_nowhere(self.fileno())
             return memoryview(data).nbytes
 
@@ -43,6 +49,14 @@ def has_no_reader(stream: TextIO) -> bool:
     """Tell whether the reader of standard output or standard error was seen to have gone away."""
     raw = getattr(getattr(stream, "buffer", None), "raw", None)
     return isinstance(raw, _MaybeUnread) and raw.has_no_reader
+
+
+def lost_output() -> OSError | None:
+    """Return what kept the end of standard output from being written; None where that is all there."""
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+    raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
+    return raw.failure if isinstance(raw, _MaybeUnread) else None
 
 
 def _opened(descriptor: int, stream: TextIO | None) -> TextIO:

@@ -17,6 +17,7 @@ import dataclasses
 import itertools
 import json
 import os
+import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -184,9 +185,18 @@ def import_great_expectations() -> tuple[Any, Any]:
         raise VerifierUnfit(
             "Great Expectations cannot be imported, so nothing could be verified; nothing was changed",
             found=f"{type(error).__name__}: {_short(error)}",
-            help="pip install 'great-expectations>=1.24,<2'",
+            help=_import_help(error),
         ) from error
     return gx, registry
+
+
+def _import_help(error: Exception) -> str:
+    """Say what to do about a package that cannot be imported; it may be this Python's options that it cannot bear."""
+    if isinstance(error, Warning):
+        return "packages that it imports warn: run without -W error, and without error in PYTHONWARNINGS"
+    if sys.flags.optimize > 1:
+        return "it reads its own docstrings: run without -OO, and without PYTHONOPTIMIZE=2"
+    return "pip install 'great-expectations>=1.24,<2'"
 
 
 def _validate(

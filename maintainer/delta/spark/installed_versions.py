@@ -108,6 +108,8 @@ def check_versions(env: Mapping[str, str] | None = None) -> Versions:
         raise _mismatch("the installed Spark and Delta do not belong together", spark, delta, help)
     home = _spark_home(env)
     core = sorted((home / "jars").glob("spark-core_*.jar"))
+    if not core and env.get("SPARK_HOME"):
+        raise _mismatch("SPARK_HOME names a folder without a Spark", spark, delta, "unset SPARK_HOME", str(home))
     if not core:
         raise _mismatch("pyspark is only half installed: its JARs are missing", spark, delta, REPAIR_COMMAND, str(home))
     jar_version = core[-1].stem.rpartition("-")[2]

@@ -166,8 +166,14 @@ class EmbeddedJvm:
 class _ProcessArguments(dict[str, Any]):
     """Arguments for ``Popen``. pyspark puts this process's environment among them, and Java gets its own."""
 
+    def __init__(self, is_local: bool, **streams: BinaryIO) -> None:
+        super().__init__(streams)
+        self._is_local = is_local
+
     def __setitem__(self, key: str, value: Any) -> None:  # noqa: ANN401 (whatever Popen takes)
-        super().__setitem__(key, java_environment(value, locale.getencoding()) if key == "env" else value)
+        if key == "env":
+            value = java_environment(value, locale.getencoding(), is_local=self._is_local)
+        super().__setitem__(key, value)
 
 
 def launch(conf: Mapping[str, str], archive: ClassArchive, log: BinaryIO, log_path: Path) -> EmbeddedJvm:
@@ -184,7 +190,7 @@ def launch(conf: Mapping[str, str], archive: ClassArchive, log: BinaryIO, log_pa
         # The value of `encryption.key` names a key, or is one.
         if not SECRET_KEY.search(key) and "encryption" not in key:
             visible.set(key, value)
-    process = _ProcessArguments(stdout=log, stderr=log)
+    process = _ProcessArguments(conf["spark.master"].startswith("local"), stdout=log, stderr=log)
     # launch_gateway waits without a limit; a JVM that hangs must not hang us.
     launched = partial(launch_gateway, conf=visible, popen_kwargs=process)
     launch: Future[Any] = side_call(launched, "maintainer-launch")

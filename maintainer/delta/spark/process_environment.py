@@ -28,7 +28,7 @@ def refuse_other_names(encoding: str) -> None:
         )
 
 
-def java_environment(env: Mapping[str, str], encoding: str) -> dict[str, str]:
+def java_environment(env: Mapping[str, str], encoding: str, *, is_local: bool) -> dict[str, str]:
     """Return the environment in which Java reads names of files in UTF-8, as Python does.
 
     Java has no option for that. Where the locale is C, or one that is not installed, it sees no file whose name has a
@@ -37,8 +37,11 @@ def java_environment(env: Mapping[str, str], encoding: str) -> dict[str, str]:
     Args:
         env: That of this process.
         encoding: That of its locale.
+        is_local: Whether all of Spark is on this machine: then it does not look up the machine's name, which may lead
+            nowhere in a container or with a VPN.
     """
-    return dict(env) if _is_utf8(encoding) else {**env, "LC_ALL": UTF8_LOCALE}
+    names = {} if _is_utf8(encoding) else {"LC_ALL": UTF8_LOCALE}
+    return {**({"SPARK_LOCAL_IP": "127.0.0.1"} if is_local else {}), **env, **names}
 
 
 def _is_utf8(encoding: str) -> bool:

@@ -157,19 +157,20 @@ def git_output(root: Path, *arguments: str, ref: str = "HEAD") -> bytes:
         )
     except OSError as error:
         is_there = not isinstance(error, FileNotFoundError)
-        raise _git_error(f"git cannot be run: {error.strerror}" if is_there else "git is not installed", ref) from error
+        what = f"git cannot be run: {error.strerror}" if is_there else "git is not installed"
+        raise _git_error(what, ref, "install git, or leave out what compares with a commit") from error
     except subprocess.TimeoutExpired as error:
         raise _git_error(f"git did not answer in {GIT_TIMEOUT_SECONDS} s", ref) from error
     if done.returncode != 0:
-        reason = done.stderr.decode(errors="replace").strip().splitlines()
-        what = reason[0].removeprefix("fatal: ") if reason else f"there is no commit `{ref}`"
-        raise _git_error(what, ref)
+        reason, *advice = done.stderr.decode(errors="replace").strip().splitlines() or [f"there is no commit `{ref}`"]
+        # What git advises, such as the line that trusts a repository of somebody else.
+        raise _git_error(reason.removeprefix("fatal: "), ref, " ".join(" ".join(advice).split()) or None)
     return done.stdout
 
 
-def _git_error(what: str, ref: str) -> ProjectError:
-    help = "name a commit, branch or tag of this repository; in CI fetch the whole history (`fetch-depth: 0`)"
-    return ProjectError(what, code="E625", found=f"--since {ref}", help=help)
+def _git_error(what: str, ref: str, help: str | None = None) -> ProjectError:
+    known = "name a commit, branch or tag of this repository; in CI fetch the whole history (`fetch-depth: 0`)"
+    return ProjectError(what, code="E625", found=ref, help=help or known)
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,3 +131,35 @@ def test_a_name_with_letters_that_the_encoding_lacks_is_shown_without_them(tmp_p
         capture_output=True, timeout=60, check=False,
     )  # fmt: skip
     assert (done.returncode, "lake/é\\U0001f600".encode("latin-1") in done.stdout) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(("plan",), 2), (("plan", "-o", "json"), 2), (("apply", "--yes"), 2), (("validate", "x"), 2)],
+)
+def test_a_command_whose_output_fills_the_disk_goes_on_and_says_so(
+    tmp_path: Path, arguments: tuple[str, ...], code: int
+) -> None:
+    write_deltalake(str(tmp_path / "lake"), pa.table({"id": [1]}))
+    root = write_project(tmp_path / "p", {"policies/a.yml": f"table: {tmp_path / 'lake'}\n"})
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*MAINTAINER, *arguments], cwd=root, env=terminal_environment(), stdout=full, stderr=subprocess.PIPE,
+            timeout=60, check=False,
+        )  # fmt: skip
+        unseen = subprocess.run(
+            [*MAINTAINER, *arguments], cwd=root, env=terminal_environment(), stdout=subprocess.PIPE, stderr=full,
+            timeout=60, check=False,
+        )  # fmt: skip
+    said = b"error[E640]: the output cannot be written: No space left on device"
+    assert (done.returncode, b"Traceback" in done.stderr) == (code, False)
+    assert said in done.stderr or arguments[0] == "validate"
+    assert unseen.returncode == (2 if arguments[0] == "validate" else 0)
+
+
+def test_a_folder_that_was_removed_is_no_bug(tmp_path: Path) -> None:
+    shell = f"mkdir gone && cd gone && rmdir ../gone && exec {sys.executable} -m maintainer plan"
+    done = subprocess.run(
+        ["sh", "-c", shell], cwd=tmp_path, env=terminal_environment(), capture_output=True, timeout=60, check=False
+    )
+    assert (done.returncode, b"error[E611]: the current folder was removed" in done.stderr) == (2, True)

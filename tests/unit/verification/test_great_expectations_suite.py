@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -181,3 +184,25 @@ def test_an_installation_that_does_not_work_is_named(monkeypatch: pytest.MonkeyP
         gx.preflight()
     assert caught.value.code == "E653"
     assert "cannot be imported" in caught.value.what
+
+
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [(("-OO",), "run without -OO"), (("-W", "error"), "run without -W error"), ((), "pip install")],
+)
+def test_options_of_python_that_the_package_cannot_bear_are_named(
+    tmp_path: Path, options: tuple[str, ...], advice: str
+) -> None:
+    package = tmp_path / "great_expectations"
+    package.mkdir()
+    package.joinpath("__init__.py").write_text(
+        "import sys, warnings\nwarnings.warn('old', DeprecationWarning)\nraise TypeError\n"
+    )
+    program = "from maintainer.verification import great_expectations_suite as gx\ntry:\n    gx.preflight()\n"
+    program += "except Exception as error:\n    print(error.code, error.help)"
+    path = os.pathsep.join([str(tmp_path), str(Path(gx.__file__).parents[2])])
+    done = subprocess.run(
+        [sys.executable, *options, "-c", program], env={**os.environ, "PYTHONPATH": path},
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert (done.stdout.startswith("E653 "), advice in done.stdout) == (True, True)

@@ -103,6 +103,11 @@ def test_pyspark_of_a_spark_folder_without_metadata(packages: dict[str, str], tm
     assert versions.check_versions({}).pyspark == "4.1.2"
 
 
+def test_spark_home_without_a_spark(packages: dict[str, str], tmp_path: Path) -> None:
+    error = refused({"SPARK_HOME": str(tmp_path / "none")})
+    assert (error.what, error.help) == ("SPARK_HOME names a folder without a Spark", "unset SPARK_HOME")
+
+
 def test_spark_home_of_another_line(packages: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "old" / "jars").mkdir(parents=True)
     (tmp_path / "old" / "jars" / "spark-core_2.12-3.5.1.jar").touch()

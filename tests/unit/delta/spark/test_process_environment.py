@@ -18,13 +18,19 @@ from tests.support.policies.projects import write_project
 @pytest.mark.parametrize("encoding", ["ANSI_X3.4-1968", "US-ASCII", "ISO-8859-1"])
 def test_java_reads_names_in_utf8_whatever_the_locale(encoding: str) -> None:
     env = {"LC_ALL": "en_US.UTF-8", "LANG": "C", "PATH": "/bin"}
-    assert java_environment(env, encoding) == {"LC_ALL": "C.UTF-8", "LANG": "C", "PATH": "/bin"}
+    assert java_environment(env, encoding, is_local=False) == {"LC_ALL": "C.UTF-8", "LANG": "C", "PATH": "/bin"}
     assert env["LC_ALL"] == "en_US.UTF-8"
 
 
 @pytest.mark.parametrize("encoding", ["UTF-8", "utf8"])
 def test_a_locale_that_fits_stays(encoding: str) -> None:
-    assert java_environment({"LANG": "de_DE.UTF-8"}, encoding) == {"LANG": "de_DE.UTF-8"}
+    assert java_environment({"LANG": "de_DE.UTF-8"}, encoding, is_local=False) == {"LANG": "de_DE.UTF-8"}
+
+
+def test_on_this_machine_its_name_is_not_looked_up() -> None:
+    assert java_environment({"A": "b"}, "UTF-8", is_local=True) == {"A": "b", "SPARK_LOCAL_IP": "127.0.0.1"}
+    given = {"SPARK_LOCAL_IP": "10.0.0.7"}
+    assert java_environment(given, "UTF-8", is_local=True) == given
 
 
 def test_a_python_that_reads_other_names_is_refused() -> None:

@@ -110,6 +110,18 @@ def test_without_git_there_is_nothing_to_compare_with(
     with pytest.raises(ProjectError) as caught:
         modified(root)
     assert (caught.value.code, caught.value.what) == ("E625", "git is not installed")
+    assert "install git" in (caught.value.help or "")
+
+
+def test_what_git_advises_is_said(root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    words = "fatal: dubious ownership\nTo add an exception, call:\n\n\tgit config --add safe.directory /p"
+    (tmp_path / "git").write_text(f"#!/bin/sh\nprintf '{words}' >&2; exit 128\n")
+    (tmp_path / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with pytest.raises(ProjectError) as caught:
+        modified(root)
+    assert (caught.value.what, caught.value.found) == ("dubious ownership", "HEAD")
+    assert caught.value.help == "To add an exception, call: git config --add safe.directory /p"
 
 
 def test_git_has_a_limit_of_time(root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
