@@ -26,7 +26,7 @@ export PYTHONDONTWRITEBYTECODE :=
 unexport MAINTAINER_TEST_SEED
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick golden test nightly long lint stores unit spark soak bench docs format clean lint-types lint-layers lint-copies collected check-python check-java hostile coverage mutation guards fault property matrix
+.PHONY: help demo quick golden test nightly long lint stores unit spark soak bench docs format clean lint-types lint-layers lint-copies collected check-python check-java hostile coverage mutation guards fault property matrix lowest
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -114,6 +114,14 @@ SOAK_OUT ?= soak.md
 
 matrix: check-java $(STAMPS)/dev ## each pair of Spark and Delta that fits: contract, first policy, demo, parity, forged; the rest with the newest Delta of each Spark; writes docs/features.md (hours)
 	$(BIN)/python -m tools.version_matrix $(MATRIX)
+
+# All extras together; what only tests need is as new as it can be.
+LOWEST := .matrix/lowest
+lowest: check-java $(STAMPS)/warm ## an environment of the lowest releases that pyproject.toml allows, and tests with and without Spark in it (15 minutes)
+	$(BIN)/python -m venv --clear $(LOWEST)
+	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[demo,connect,metrics,otel,openlineage]'
+	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --group dev
+	$(LOWEST)/bin/python -m pytest $(SPREAD) -m 'not long' tests/unit tests/cli tests/contract tests/integration
 
 soak: check-java $(STAMPS)/dev ## write, read, maintain and kill for an hour; what came of it is written to soak.md
 	$(BIN)/python -m tests.soak.run_soak --minutes $(SOAK_MINUTES) --seed $(SOAK_SEED) --out $(SOAK_OUT)
