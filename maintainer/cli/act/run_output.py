@@ -137,7 +137,7 @@ def _name_run_folder(event: ProgressEvent) -> None:
 def _from_here(path: Path) -> str:
     try:
         return str(path.relative_to(Path.cwd()))
-    except ValueError:
+    except (ValueError, FileNotFoundError):  # not below the current folder, or that one was removed meanwhile
         return str(path)
 
 

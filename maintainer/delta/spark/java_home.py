@@ -138,7 +138,7 @@ def inspect_java(env: Mapping[str, str] | None = None) -> Java:
         exit_code, output = run_java([str(executable), "-version"], env, timeout_seconds=PROBE_TIMEOUT_SECONDS)
     parsed = parse_version(output)
     if exit_code != 0 or parsed is None:
-        said = _first_line(output) or f"exit code {exit_code} and no output"
+        said = _first_lines(output) or f"exit code {exit_code} and no output"
         raise _unfit("the Java that was found does not run", said, executable, code="E601")
     version, major = parsed
     if major not in SUPPORTED_MAJORS:
@@ -184,6 +184,7 @@ def _runtime_name(output: str) -> str:
     return "unknown runtime"
 
 
-def _first_line(output: str) -> str:
+def _first_lines(output: str) -> str:
+    """Return two lines: the first may be "Error occurred during initialization of VM", and the second says which."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return lines[0][:200] if lines else ""
+    return ": ".join(lines[:2])[:200]

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from maintainer.delta.jvm import JavaObject, java_class
 from maintainer.delta.spark import engine_log
 from maintainer.delta.spark.java_home import Java
-from maintainer.delta.spark.process_environment import java_environment
+from maintainer.delta.spark.process_environment import java_environment, limit_of_files
 from maintainer.engine.side_call import side_call
 from maintainer.errors import EnvironmentUnfit
 from maintainer.errors.foreign_text import SECRET_KEY
@@ -208,7 +208,7 @@ def _did_not_start(what: str, log_path: Path) -> EnvironmentUnfit:
         code="E607",
         where=str(log_path),
         found=engine_log.tail(log_path) or "nothing in the log",
-        help="check Java options and memory given with --conf; `maintainer doctor` tries again",
+        help=f"check Java options and memory given with --conf{limit_of_files()}; `maintainer doctor` tries again",
     )
 
 

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from maintainer.errors import EnvironmentUnfit
 
 UTF8_LOCALE = "C.UTF-8"
+ENOUGH_FILES = 512
+"""With so many that may be open, small tables are compacted."""
 
 
 def refuse_other_names(encoding: str) -> None:
@@ -46,6 +48,19 @@ def java_environment(env: Mapping[str, str], encoding: str, *, is_local: bool) -
 
 def _is_utf8(encoding: str) -> bool:
     return codecs.lookup(encoding).name == "utf-8"
+
+
+def limit_of_files() -> str:
+    """Name a limit of open files that Spark, which has some 300 JARs, does not start with; empty where it is higher.
+
+    Java raises the lower of the two limits to the higher one by itself.
+    """
+    if sys.platform == "win32":
+        return ""
+    import resource
+
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return f", and `ulimit -n`, which is {most}" if 0 <= most < ENOUGH_FILES else ""
 
 
 def refuse_nameless_user() -> None:

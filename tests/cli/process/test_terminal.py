@@ -163,3 +163,15 @@ def test_a_folder_that_was_removed_is_no_bug(tmp_path: Path) -> None:
         ["sh", "-c", shell], cwd=tmp_path, env=terminal_environment(), capture_output=True, timeout=60, check=False
     )
     assert (done.returncode, b"error[E611]: the current folder was removed" in done.stderr) == (2, True)
+
+
+def test_a_run_ends_as_it_would_where_the_current_folder_was_removed(tmp_path: Path) -> None:
+    write_deltalake(str(tmp_path / "lake"), pa.table({"id": [1]}))
+    root = write_project(tmp_path / "p", {"policies/a.yml": f"table: {tmp_path / 'lake'}\n"})
+    command = f"{sys.executable} -m maintainer --project {root} apply --yes"
+    shell = f"mkdir gone && cd gone && rmdir ../gone && exec {command}"
+    done = subprocess.run(
+        ["sh", "-c", shell], cwd=tmp_path, env=terminal_environment(), capture_output=True, timeout=60, check=False
+    )
+    assert (done.returncode, b"E657" in done.stderr) == (0, False)
+    assert str(root / ".maintainer/runs").encode() in done.stdout

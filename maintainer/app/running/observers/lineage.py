@@ -76,7 +76,7 @@ def lineage_of(run: ObservedRun) -> Lineage | None:
     Raises:
         EnvironmentUnfit: E629, the library is missing.
     """
-    where = lineage_target(run.environ, Path(os.path.expanduser("~")), Path.cwd())
+    where = lineage_target(run.environ, Path(os.path.expanduser("~")), Path())
     if where is None:
         return None
     require_extra("openlineage", "openlineage.client", "sending lineage")

@@ -55,6 +55,15 @@ def test_a_java_that_is_killed_is_not_said_to_lack_a_module(tmp_path: Path, path
     assert (caught.value.code, caught.value.found) == ("E601", "signal 9")
 
 
+def test_a_java_without_memory_says_so(tmp_path: Path, path_env: dict[str, str]) -> None:
+    fake_java(
+        tmp_path / "bin", "echo 'Error occurred during initialization of VM'\necho 'No room for the heap'\nexit 1"
+    )
+    with pytest.raises(EnvironmentUnfit, match="does not run") as caught:
+        java.inspect_java(path_env)
+    assert caught.value.found == "Error occurred during initialization of VM: No room for the heap"
+
+
 def test_java_home_comes_before_path(tmp_path: Path, path_env: dict[str, str]) -> None:
     fake_java(tmp_path / "bin", answering("21.0.1"))
     fake_java(tmp_path / "home" / "bin", answering("17.0.9"))

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import os
 import pwd
+import resource
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from maintainer.delta.spark.process_environment import java_environment, refuse_nameless_user, refuse_other_names
+from maintainer.delta.spark.process_environment import (
+    java_environment,
+    limit_of_files,
+    refuse_nameless_user,
+    refuse_other_names,
+)
 from maintainer.errors import EnvironmentUnfit
 from tests.support.policies.projects import write_project
 
@@ -63,3 +69,13 @@ def test_a_user_without_a_name_is_told_before_java_starts(monkeypatch: pytest.Mo
     with pytest.raises(EnvironmentUnfit, match="for a user without a name") as caught:
         refuse_nameless_user()
     assert (caught.value.code, caught.value.found) == ("E607", f"uid {os.getuid()} has no entry in /etc/passwd")
+
+
+@pytest.mark.parametrize(
+    ("most", "said"), [(256, ", and `ulimit -n`, which is 256"), (512, ""), (resource.RLIM_INFINITY, "")]
+)
+def test_a_limit_of_files_that_is_too_low_for_spark_is_named(
+    monkeypatch: pytest.MonkeyPatch, most: int, said: str
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda of: (256, most))
+    assert limit_of_files() == said
