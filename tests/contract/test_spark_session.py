@@ -217,7 +217,7 @@ print(json.dumps(result))
 def test_embedded_session_from_start_to_end(tmp_path: Path) -> None:
     """One process, as a user has it: silent, complete, and gone without a trace.
 
-    `python3` is another Python there, and the locale is not installed.
+    `python3` and PYSPARK_PYTHON name what is no Python there, and the locale is not installed.
     """
     cwd, temp, path = tmp_path / "cwd", tmp_path / "with blank", tmp_path / "bin"
     for folder in (cwd, temp, path):
@@ -228,7 +228,8 @@ def test_embedded_session_from_start_to_end(tmp_path: Path) -> None:
         [sys.executable, "-c", SCRIPT, str(log)],
         cwd=cwd,
         env={
-            **{name: value for name, value in os.environ.items() if name != "PYSPARK_PYTHON"},
+            **os.environ,
+            "PYSPARK_PYTHON": "/bin/false",
             "TMPDIR": str(temp),
             "LC_ALL": "xx_XX.UTF-8",
             "PATH": f"{path}:{os.environ['PATH']}",

@@ -30,6 +30,7 @@ from maintainer.delta.jvm import JavaObject, java_class
 from maintainer.delta.spark import engine_log
 from maintainer.delta.spark.java_home import Java
 from maintainer.delta.spark.process_environment import java_environment, limit_of_files
+from maintainer.delta.spark.start_conf import is_one_process
 from maintainer.engine.side_call import side_call
 from maintainer.errors import EnvironmentUnfit
 from maintainer.errors.foreign_text import SECRET_KEY
@@ -226,8 +227,10 @@ def start_spark(embedded: EmbeddedJvm) -> SparkSession:
         spark_conf.set(key, value)
     try:
         context = SparkContext(conf=spark_conf, gateway=embedded.gateway)
-        if embedded.conf["spark.master"].startswith("local") and "PYSPARK_PYTHON" not in os.environ:
-            # Tasks of this machine: another ``python3`` that comes first on the path may be of another version.
+        master = embedded.conf["spark.master"]
+        if is_one_process(master) or (master.startswith("local") and "PYSPARK_PYTHON" not in os.environ):
+            # Tasks of this machine: another ``python3`` that comes first on the path may be of another version, and so
+            # may what PYSPARK_PYTHON names for a cluster.
             context.pythonExec = sys.executable
         return SparkSession(context)
     except Exception as error:
