@@ -19,6 +19,7 @@ import shlex
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -261,6 +262,8 @@ def main() -> NoReturn:
     # A large table is millions of objects, which stay: looking through them each time some thousand more were made
     # takes a third of the time of a plan.
     gc.set_threshold(50_000, 20, 20)
+    # Of pandas 3, that it is new to pyspark: nothing here goes through pandas.
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"pyspark\.")
     open_standard_streams()
     code = run(sys.argv[1:])
     if (lost := lost_output()) is not None:

@@ -233,7 +233,7 @@ def test_embedded_session_from_start_to_end(tmp_path: Path) -> None:
             "TMPDIR": str(temp),
             "LC_ALL": "xx_XX.UTF-8",
             "PATH": f"{path}:{os.environ['PATH']}",
-            "PYTHONPATH": str(Path(__file__).parents[2]),
+            "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]),
         },
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -16,7 +16,7 @@ import yaml
 from maintainer.app.lookback.hook_commits import LOOKED_FILE
 from maintainer.delta import jvm
 from maintainer.delta.doctor.doctor_checks import NEWEST_PYTHON, OLDEST_PYTHON
-from maintainer.delta.spark.java_home import SUPPORTED_MAJORS, VECTOR_MODULE
+from maintainer.delta.spark.java_home import FURTHER_MAJORS, SUPPORTED_MAJORS, VECTOR_MODULE
 from maintainer.delta.vacuum.trash import FOLDER as TRASH
 from maintainer.journal.folder.run_folder import LEASES
 from maintainer.journal.ledger.ledger_pending import MARK_FILE
@@ -129,7 +129,8 @@ def test_the_versions_are_those_that_are_checked() -> None:
     fits = {cells[0]: cells[1] for cells in rows(UPGRADES, "What fits")}
     assert fits["Python"] == " to ".join(f"{major}.{minor}" for major, minor in (OLDEST_PYTHON, NEWEST_PYTHON))
     java = " or ".join(map(str, SUPPORTED_MAJORS))
-    assert fits["Java"] == f"{java}, with the module `{VECTOR_MODULE}`"
+    ((line, (further,)),) = FURTHER_MAJORS.items()
+    assert fits["Java"] == f"{java}, from Spark {line} on also {further}, with the module `{VECTOR_MODULE}`"
     assert fits["Spark"] == ", ".join(jvm.TESTED_DELTA)
     assert fits["Delta"] == jvm.tested_pairs()
 

@@ -1,8 +1,8 @@
 """Find the Java that Spark will use, and report problems with it early.
 
 Spark's launcher takes ``$JAVA_HOME/bin/java``, or else the first ``java`` on ``PATH``. We look in the same order, so
-the Java that is checked is the Java that runs. Spark 4 runs on Java 17 and 21 and starts its JVM with
-``--add-modules=jdk.incubator.vector``, so a trimmed runtime without that module does not work.
+the Java that is checked is the Java that runs. Spark 4 runs on Java 17 and 21, from 4.2 on also on 25, and starts its
+JVM with ``--add-modules=jdk.incubator.vector``, so a trimmed runtime without that module does not work.
 """
 
 from __future__ import annotations
@@ -14,11 +14,16 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
+from maintainer.delta.spark.installed_versions import installed, spark_line
 from maintainer.errors import EnvironmentUnfit
 
 SUPPORTED_MAJORS = (17, 21)
+"""What each Spark 4 runs on."""
+FURTHER_MAJORS = {"4.2": (25,)}
+"""What a line of Spark runs on besides (SPARK-51167)."""
 VECTOR_MODULE = "jdk.incubator.vector"
 PROBE_TIMEOUT_SECONDS = 20.0
 NO_ANSWER = 124
@@ -141,11 +146,15 @@ def inspect_java(env: Mapping[str, str] | None = None) -> Java:
         said = _first_lines(output) or f"exit code {exit_code} and no output"
         raise _unfit("the Java that was found does not run", said, executable, code="E601")
     version, major = parsed
-    if major not in SUPPORTED_MAJORS:
-        raise _unfit(f"Spark 4 does not run on Java {major}", f"Java {version}", executable, code="E602")
+    line = spark_line(installed("pyspark") or "4")
+    fitting = (*SUPPORTED_MAJORS, *FURTHER_MAJORS.get(line, ()))
+    if major not in fitting:
+        spark = line if major in chain(*FURTHER_MAJORS.values()) else "4"
+        what, allowed = f"Spark {spark} does not run on Java {major}", f"Java {' or '.join(map(str, fitting))}"
+        raise _unfit(what, f"Java {version}", executable, code="E602", allowed=allowed)
     if with_module != 0:
         what = f"this Java has no module {VECTOR_MODULE}, which Spark needs to start"
-        found, allowed = f"a trimmed runtime of Java {version}", "a complete Java 17 or 21"
+        found, allowed = f"a trimmed runtime of Java {version}", f"a complete Java {major}"
         raise _unfit(what, found, executable, code="E603", allowed=allowed)
     return Java(executable, version, major, _runtime_name(output))
 

@@ -175,3 +175,23 @@ def test_a_run_ends_as_it_would_where_the_current_folder_was_removed(tmp_path: P
     )
     assert (done.returncode, b"E657" in done.stderr) == (0, False)
     assert str(root / ".maintainer/runs").encode() in done.stdout
+
+
+WARNED = """
+import warnings
+from maintainer.cli import main
+
+def warned(arguments):
+    for module in ("pyspark.testing.utils", "others"):
+        warnings.warn_explicit("of " + module, FutureWarning, "file.py", 1, module=module)
+    return 0
+
+main.run = warned
+main.main()
+"""
+
+
+def test_what_pyspark_says_of_pandas_is_not_shown() -> None:
+    done = subprocess.run([sys.executable, "-c", WARNED], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.splitlines() == ["file.py:1: FutureWarning: of others"]

@@ -95,7 +95,7 @@ def test_java_home_without_java_is_not_passed_over(tmp_path: Path, path_env: dic
     assert "unset JAVA_HOME" in (caught.value.help or "")
 
 
-@pytest.mark.parametrize(("version", "major"), [("1.8.0_402", 8), ("11.0.22", 11), ("16.0.2", 16), ("25.0.3", 25)])
+@pytest.mark.parametrize(("version", "major"), [("1.8.0_402", 8), ("11.0.22", 11), ("16.0.2", 16), ("24.0.1", 24)])
 def test_unsupported_versions_are_named(tmp_path: Path, path_env: dict[str, str], version: str, major: int) -> None:
     fake_java(tmp_path / "bin", answering(version))
     with pytest.raises(EnvironmentUnfit, match=f"does not run on Java {major}") as caught:
@@ -110,6 +110,20 @@ def test_trimmed_runtime_is_refused(tmp_path: Path, path_env: dict[str, str]) ->
     with pytest.raises(EnvironmentUnfit, match=r"jdk\.incubator\.vector") as caught:
         java.inspect_java(path_env)
     assert caught.value.code == "E603"
+
+
+@pytest.mark.parametrize(("spark", "fits"), [("4.1.4", False), ("4.2.1", True), (None, False)])
+def test_java_25_fits_from_spark_4_2_on(
+    tmp_path: Path, path_env: dict[str, str], monkeypatch: pytest.MonkeyPatch, spark: str | None, fits: bool
+) -> None:
+    fake_java(tmp_path / "bin", answering("25.0.3"))
+    monkeypatch.setattr(java, "installed", {"pyspark": spark}.get)
+    if fits:
+        assert java.inspect_java(path_env).major == 25
+        return
+    with pytest.raises(EnvironmentUnfit, match=f"Spark {'4.1' if spark else '4'} does not run on Java 25") as caught:
+        java.inspect_java(path_env)
+    assert (caught.value.code, caught.value.allowed) == ("E602", "Java 17 or 21")
 
 
 @pytest.mark.parametrize("script", ["exit 0", "echo broken; exit 3", "echo nothing to see"])
