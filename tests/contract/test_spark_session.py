@@ -33,6 +33,7 @@ from tests.support.product import (
     worker_session,
 )
 from tests.support.product import session_settings as settings
+from tests.support.suites.package_path import PACKAGE_PATH
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -233,7 +234,8 @@ def test_embedded_session_from_start_to_end(tmp_path: Path) -> None:
             "TMPDIR": str(temp),
             "LC_ALL": "xx_XX.UTF-8",
             "PATH": f"{path}:{os.environ['PATH']}",
-            "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]),
+            "PYTHONPATH": PACKAGE_PATH,
+            "PYTHONWARNINGS": "ignore::FutureWarning",  # of pyspark 4.2, that it does not know pandas 3
         },
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support.policies.projects import write_project
+from tests.support.suites.package_path import PACKAGE_PATH
 from tests.support.tables.sick_tables import make_table
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def answer_of(project: Path, commands: tuple[tuple[str, ...], ...], *paths: Path
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(project), json.dumps(commands), *map(str, paths)],
         cwd=project,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": PACKAGE_PATH},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

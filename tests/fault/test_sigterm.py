@@ -22,10 +22,10 @@ import pytest
 
 from tests.support.policies.projects import write_project
 from tests.support.product import PENDING_FILE
+from tests.support.suites.package_path import PACKAGE_PATH
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
-ROOT = Path(__file__).resolve().parents[2]
 LONGEST_SECONDS = 15.0
 ROWS_A_FILE = 1_500_000
 NUM_FILES = 8
@@ -52,7 +52,7 @@ def test_a_run_that_is_terminated_in_a_rewrite_is_gone_in_time_and_complete(tmp_
     write_lake(tmp_path)
     big = deltalake.DeltaTable(str(tmp_path / "lake" / "big"))
     before = big.version(), sorted(big.file_uris())
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "PYTHONPATH": PACKAGE_PATH}
     with (tmp_path / "err.txt").open("wb") as err:
         process = subprocess.Popen(
             command(tmp_path, "apply", "--yes", "-s", "lake/big", "--lane", "spark"),

@@ -15,6 +15,7 @@ import deltalake
 import pyspark
 import pytest
 
+from tests.support.suites.package_path import PACKAGE_PATH
 from tests.support.tables.sick_tables import make_table, rows_and_files
 
 # Faults of bins that executors write, by the name of a table: planted in the Python of executors by a `sitecustomize`,
@@ -155,7 +156,7 @@ def apply(project: Path, home: Path, *options: str, **environment: str) -> tuple
     """``maintainer apply`` on two executors; returns the exit code, the results by table, and what was said."""
     sizes = ("--conf", "spark.executor.memory=600m", "--conf", "spark.driver.memory=1g")
     command = (sys.executable, "-m", "maintainer", "apply", "--yes", "-j", "7", "-o", "json", *sizes, *options)
-    variables = {**os.environ, "PYTHONPATH": str(ROOT), "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}
+    variables = {**os.environ, "PYTHONPATH": PACKAGE_PATH, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}
     ran = subprocess.run(
         command, cwd=project, capture_output=True, text=True, timeout=580, env={**variables, **environment}, check=False
     )

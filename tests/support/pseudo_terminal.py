@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.suites.package_path import PACKAGE_PATH
+
 LIMIT_SECONDS = 120.0
 MAINTAINER = (sys.executable, "-m", "maintainer")
 
@@ -21,7 +22,7 @@ MAINTAINER = (sys.executable, "-m", "maintainer")
 def terminal_environment(**given: str) -> dict[str, str]:
     """The environment of a process on a terminal, in which nothing but the terminal decides about colour."""
     known = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "FORCE_COLOR")}
-    return {**known, "TERM": "xterm", "PYTHONPATH": str(ROOT), **given}
+    return {**known, "TERM": "xterm", "PYTHONPATH": PACKAGE_PATH, **given}
 
 
 class Terminal:

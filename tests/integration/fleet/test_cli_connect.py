@@ -14,6 +14,7 @@ import deltalake
 import pytest
 
 from tests.support.product import run
+from tests.support.suites.package_path import PACKAGE_PATH
 from tests.support.tables.delta_tables import bytes_of
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ verify:
 def _maintainer(project: Path, *args: str, **variables: str) -> tuple[int, str, str]:
     """Exit code, stdout and stderr. No JAVA_HOME and no Java on the path: nothing of Spark may be started here."""
     env = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "JAVA_", "PYSPARK_"))}
-    env.update({"PYTHONPATH": str(ROOT), "PATH": "/nowhere", **variables})
+    env.update({"PYTHONPATH": PACKAGE_PATH, "PATH": "/nowhere", **variables})
     command = [sys.executable, "-m", "maintainer", "--project", str(project), *args]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=200)
     return done.returncode, done.stdout, done.stderr

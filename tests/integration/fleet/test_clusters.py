@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 
 from tests.support.product import check_versions, jar_folder, needed_jars
+from tests.support.suites.package_path import PACKAGE_PATH
 from tests.support.tables.sick_tables import make_table, rows_and_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
-ROOT = Path(__file__).resolve().parents[3]
 TABLES = ("a",)
 SMALL = ["--conf", "spark.executor.memory=700m", "--conf", "spark.driver.memory=1g"]
 
@@ -131,7 +131,7 @@ def project(tmp_path: Path) -> Path:
 
 def run_command(project: Path, *command: str, **environment: str) -> dict[str, Any]:
     """Run a command that applies, and return its result; it must end well and leave the rows as they were."""
-    variables = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, **environment}
+    variables = {**os.environ, "PYTHONPATH": PACKAGE_PATH, "PYSPARK_PYTHON": sys.executable, **environment}
     ran = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=420, env=variables, check=False)
     assert ran.returncode == 0, (ran.stdout[-1000:], ran.stderr[-4000:])
     for name in TABLES:
