@@ -115,10 +115,10 @@ SOAK_OUT ?= soak.md
 matrix: check-java $(STAMPS)/dev ## each pair of Spark and Delta that fits: contract, first policy, demo, parity, forged; the rest with the newest Delta of each Spark; writes docs/features.md (hours)
 	$(BIN)/python -m tools.version_matrix $(MATRIX)
 
-# All extras together; what only tests need is as new as it can be.
+# All extras together, on the oldest Python; what only tests need is as new as it can be.
 LOWEST := .matrix/lowest
 lowest: check-java $(STAMPS)/warm ## an environment of the lowest releases that pyproject.toml allows, and tests with and without Spark in it (15 minutes)
-	$(BIN)/python -m venv --clear $(LOWEST)
+	$(BIN)/uv venv --quiet --clear --python 3.11 $(LOWEST)
 	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[demo,connect,metrics,otel,openlineage]'
 	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --group dev
 	$(LOWEST)/bin/python -m pytest $(SPREAD) -m 'not long' tests/unit tests/cli tests/contract tests/integration
