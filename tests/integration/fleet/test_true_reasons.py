@@ -78,7 +78,7 @@ def test_a_sound_file_of_nanoseconds_sends_nobody_to_a_backup(
             pq.write_table(rows, path / add["path"], version="2.6", coerce_timestamps=None)
             add["size"] = (path / add["path"]).stat().st_size
         commit.write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")
-    assert deltalake.DeltaTable(path).to_pyarrow_table().num_rows == 3, "the files are sound"
+    assert sum(pq.read_table(file).num_rows for file in path.glob("*.parquet")) == 3, "the files are sound"
     write_project(tmp_path, {"maintainer.yml": "version: 1\n", "policies/t.yml": "table: lake/t\noptimize: {}\n"})
     before = tree(path)
     assert run(["--project", str(tmp_path), "apply", "--yes"]) == 1
