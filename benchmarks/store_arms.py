@@ -137,15 +137,18 @@ class StoreBench:
         command = ("-m", "maintainer", "--project", str(project), *arguments, *jobs)
         return self._measured(command, delay_ms, f"maintainer {' '.join(arguments[:2])}")
 
-    def plan_twice(self, project: Path, delay_ms: float) -> Measured:
-        """Run `maintainer plan` twice in one process; the requests are those of the second."""
+    def look_twice(self, project: Path, delay_ms: float) -> Measured:
+        """Run `maintainer status` twice in one process; the requests are those of the second.
+
+        `plan` alone forgets what it read, as nothing follows it.
+        """
         mark = f"{self.relays[delay_ms].url}/{BUCKET}/{MARK}"
         done = self._measured(
-            _own({"work": "plan twice", "project": str(project), "mark": mark}), delay_ms, "maintainer plan, twice"
+            _own({"work": "look twice", "project": str(project), "mark": mark}), delay_ms, "maintainer status, twice"
         )
         marks = [number for number, request in enumerate(done.requests) if request.name.endswith(MARK)]
         if len(marks) != 1:
-            raise SystemExit(f"the mark between two plans was asked for {len(marks)} times")
+            raise SystemExit(f"the mark between two looks was asked for {len(marks)} times")
         second = done.requests[marks[0] + 1 :]
         return Measured(done.seconds, done.cpu_seconds, done.peak_bytes, done.has_jvm, second, done.output)
 
@@ -250,8 +253,8 @@ def _own(asked: Mapping[str, Any]) -> tuple[str, ...]:
 
 def run_own(asked: Mapping[str, Any]) -> None:
     """Do in this process what an arm asks for."""
-    if asked["work"] == "plan twice":
-        _plan_twice(asked["project"], asked["mark"])
+    if asked["work"] == "look twice":
+        _look_twice(asked["project"], asked["mark"])
         return
     from deltalake import DeltaTable
 
@@ -260,12 +263,12 @@ def run_own(asked: Mapping[str, Any]) -> None:
         list(pool.map(lambda uri: work(DeltaTable(uri, storage_options=asked["options"])), asked["tables"]))
 
 
-def _plan_twice(project: str, mark: str) -> None:
+def _look_twice(project: str, mark: str) -> None:
     from maintainer.cli.main import run
 
     for turn in ("first", "second"):
-        if code := run(["--project", project, "plan"]):
-            raise SystemExit(f"the {turn} plan ended with exit code {code}")
+        if code := run(["--project", project, "status"]):
+            raise SystemExit(f"the {turn} look ended with exit code {code}")
         if turn == "first":
             with suppress(OSError):  # it is not there, and nobody may read it: the relay has it in its list
                 urllib.request.urlopen(mark, timeout=60).close()

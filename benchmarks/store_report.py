@@ -86,7 +86,7 @@ def _same(one: Row, other: Row) -> bool:
 
 
 def render_looks(rows: Sequence[Row]) -> list[str]:
-    """Return the table of ``looks``; of "planned twice" the requests are those of the second plan."""
+    """Return the table of ``looks``; of "looked at twice" the requests are those of the second look."""
     lines = ["| delay | | over | seconds | a table | CPU | JVM | peak memory | requests a table |", "|" + "---|" * 9]
     return lines + [
         f"| {one.delay_ms:g} ms | {one.arm} | {one.tables:,} {one.what} | {one.seconds:.1f} s "

@@ -122,8 +122,8 @@ def scene_looks(bench: StoreBench, sizes: Sizes) -> list[Row]:
             done = bench.maintainer(project, delay_ms, "plan")
             rows.append(row("looks", delay_ms, OURS, what, len(names), done))
             if lake == healthy:
-                done = bench.plan_twice(project, delay_ms)
-                rows.append(row("looks", delay_ms, OURS, "planned twice", len(names), done))
+                done = bench.look_twice(project, delay_ms)
+                rows.append(row("looks", delay_ms, OURS, "looked at twice", len(names), done))
             done = bench.delta_rs("look", prefix, names, delay_ms, LOOK_THREADS)
             rows.append(row("looks", delay_ms, "delta-rs", what, len(names), done))
         bench.remove(prefix)

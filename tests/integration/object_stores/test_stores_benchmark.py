@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[3]
 EACH_SCENE = {
     ("tables", "maintainer", "compact, vacuum"), ("tables", "delta-rs", "compact, vacuum"),
     ("tables", "delta-rs, as many at once", "compact, vacuum"),
-    ("looks", "maintainer", "healthy tables"), ("looks", "maintainer", "planned twice"),
+    ("looks", "maintainer", "healthy tables"), ("looks", "maintainer", "looked at twice"),
     ("looks", "maintainer", "short logs"), ("looks", "delta-rs", "healthy tables"), ("looks", "delta-rs", "short logs"),
     ("requests", "maintainer", "plan"), ("requests", "maintainer", "apply"), ("requests", "maintainer", "vacuum"),
     ("requests", "delta-rs", "apply"), ("requests", "delta-rs", "vacuum"),
