@@ -117,7 +117,7 @@ matrix: check-java $(STAMPS)/dev ## each pair of Spark and Delta that fits: cont
 
 # All extras together, on the oldest Python; what only tests need is as new as it can be.
 LOWEST := .matrix/lowest
-lowest: check-java $(STAMPS)/warm ## an environment of the lowest releases that pyproject.toml allows, and tests with and without Spark in it (15 minutes)
+lowest: check-java $(STAMPS)/s3 ## an environment of the lowest releases that pyproject.toml allows, and tests with and without Spark in it (15 minutes)
 	$(BIN)/uv venv --quiet --clear --python 3.11 $(LOWEST)
 	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[demo,connect,metrics,otel,openlineage]'
 	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --group dev

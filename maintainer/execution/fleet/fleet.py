@@ -179,12 +179,12 @@ class Fleet:
         """Append the run's rows. A ledger that cannot be written fails no table; the next run tries again."""
         context, bounds, journal = self.context, self.bounds, self.context.journal
         rows = rows_of(self.plan, outcome)
-        if rows and self.ledger is not None:
-            context.tell(LedgerAppending(context.clock.now_ms(), len(rows), bounds.ledger_seconds))
+        seconds = bounds.ledger_after(context.switch)
+        if rows and self.ledger is not None and seconds:
+            context.tell(LedgerAppending(context.clock.now_ms(), len(rows), seconds))
         problem = append_within(
-            journal.folder, rows, self.ledger, clock=context.clock, switch=context.switch,
-            limit_seconds=bounds.ledger_seconds, stop_grace_seconds=bounds.stop_grace_seconds,
-        )  # fmt: skip
+            journal.folder, rows, self.ledger, clock=context.clock, switch=context.switch, bounds=bounds
+        )
         if problem is not None:
             journal.note("ledger", code=problem.code, what=problem.what)
         return problem

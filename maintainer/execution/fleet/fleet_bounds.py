@@ -107,3 +107,9 @@ class FleetBounds:
     def hang_after(self, switch: StopSwitch) -> float:
         """Return how long a cancelled table may take to end before it is given up; asked twice as after SIGTERM."""
         return self.terminate_hang_seconds if switch.terminated or switch.urgent else self.hang_grace_seconds
+
+    def ledger_after(self, switch: StopSwitch) -> float:
+        """Return how long the append to the ledger may take; by SIGTERM or when asked twice it is left."""
+        if switch.stop_reason is None:
+            return self.ledger_seconds
+        return 0.0 if switch.terminated or switch.urgent else self.stop_grace_seconds

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from maintainer.engine.side_call import side_call
 from maintainer.execution.cancellation import RETRY_THE_REST, StopSwitch
+from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.run_context import Clock, RunContext
 from maintainer.journal.folder.run_folder import RunFolder
 from maintainer.journal.ledger.ledger_pending import LATER, flush
@@ -162,8 +163,7 @@ def append_within(
     *,
     clock: Clock,
     switch: StopSwitch,
-    limit_seconds: float,
-    stop_grace_seconds: float,
+    bounds: FleetBounds,
 ) -> Problem | None:
     """Append a run's rows and those that wait from earlier runs, on a thread of its own.
 
@@ -172,9 +172,8 @@ def append_within(
         rows: The run's rows.
         sink: The ledger; None keeps the rows in the folder.
         clock: For the limits.
-        switch: Once it is thrown, the append has ``stop_grace_seconds`` to end; by SIGTERM none, and it is not begun.
-        limit_seconds: How long the append may take at most.
-        stop_grace_seconds: How long it may take after a stop; nothing when asked twice.
+        switch: Once it is thrown by SIGTERM, the append is not begun.
+        bounds: How long the append may take, at most and after a stop.
 
     Returns:
         What went wrong, for the report; the run does not fail by it.
@@ -189,10 +188,9 @@ def append_within(
         now = clock.monotonic()
         if stopped_at is None and switch.stop_reason is not None:
             stopped_at = now
-        grace = 0.0 if switch.urgent or switch.terminated else stop_grace_seconds
-        if now - started > limit_seconds:
-            return _given_up(f"not done within {limit_seconds:g} s", folder)
-        if stopped_at is not None and now - stopped_at > grace and not append.done():
+        if now - started > bounds.ledger_seconds:
+            return _given_up(f"not done within {bounds.ledger_seconds:g} s", folder)
+        if stopped_at is not None and now - stopped_at > bounds.ledger_after(switch) and not append.done():
             return _left_to_the_next_run(switch.stop_reason, folder)
     try:
         return append.result()

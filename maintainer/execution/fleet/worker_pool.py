@@ -113,8 +113,7 @@ class WorkerPool(WorkerThreads[_RunningTable]):
         grace_seconds = self.bounds.grace_after(self.context.switch)
         switch, bounds = self.context.switch, self.bounds
         # What runs, then what does not end when it is cancelled, then the ledger.
-        for_ledger = 0.0 if switch.terminated else grace_seconds
-        at_most_seconds = grace_seconds + bounds.hang_after(switch) + for_ledger
+        at_most_seconds = grace_seconds + bounds.hang_after(switch) + bounds.ledger_after(switch)
         self.context.tell(RunStopping(self.context.clock.now_ms(), reason, grace_seconds, at_most_seconds))
 
     def _catch_up(self) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from maintainer.errors import CommitNotLanded
 from maintainer.execution.cancellation import TERMINATED
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
@@ -13,6 +15,7 @@ from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.run.progress import (
+    LedgerAppending,
     ProgressEvent,
     RunFinished,
     RunStarted,
@@ -111,6 +114,20 @@ def test_the_ledger_gets_one_row_a_step_and_what_it_missed_with_the_next_run(run
         "small files",
     )
     assert not list(run.runs_dir.rglob("ledger_pending.jsonl"))
+
+
+@pytest.mark.parametrize(("times", "told"), [(0, [300.0]), (1, [QUICK["stop_grace_seconds"]]), (2, [])])
+def test_the_ledger_is_said_to_have_the_time_that_it_has(run: Run, times: int, told: list[float]) -> None:
+    run.ledger = Sink()
+    table = run.lake.table("a", (1, 2), (3,))
+
+    def stop(at: Station) -> None:
+        for _ in range(times):
+            run.switch.stop("SIGINT")
+
+    run.lake.at("commit", stop, times=1)
+    run(plan_all(plan_of(table, compact(table))))
+    assert [event.limit_seconds for event in run.events if isinstance(event, LedgerAppending)] == told
 
 
 def test_rows_that_could_not_wait_in_the_run_folder_are_made_again_by_the_next_run(run: Run) -> None:
