@@ -20,7 +20,7 @@ def first_names(names: Sequence[str]) -> str:
 
 
 _FIGURE = re.compile(r"(?<![\w.=/:@-])[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?: (?:B|KiB|MiB|GiB|TiB|PiB))?(?![\w/:-])")
-_COUNTED = re.compile(r"(?<=# )(\w+?)s\b")
+_COUNTED = re.compile(r"\A (\w+?)s\b")
 
 
 def merged(texts: Sequence[str]) -> str:
@@ -43,6 +43,7 @@ def nameless(text: str | None, name: str) -> str:
     return re.sub(rf"(?<![\w.]){re.escape(name)}(?![\w.])", "", text or "")
 
 
-def wording(text: str) -> str:
-    """Return what is left of a sentence without its figures: equal for sentences that ``merged`` makes one of."""
-    return _COUNTED.sub(r"\1", _FIGURE.sub("#", text))
+def wording(text: str) -> tuple[str, ...]:
+    """Return what stands between the figures of a sentence: equal for sentences that ``merged`` makes one of."""
+    first, *others = _FIGURE.split(text)
+    return (first, *(_COUNTED.sub(r" \1", part) for part in others))
