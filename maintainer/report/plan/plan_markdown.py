@@ -22,6 +22,7 @@ from maintainer.report.document.blocks import (
     Line,
     Row,
     Span,
+    Subjects,
     TableBlock,
     Text,
     literal,
@@ -29,7 +30,13 @@ from maintainer.report.document.blocks import (
     spans,
 )
 from maintainer.report.document.markdown_writer import markdown_text
-from maintainer.report.plan.plan_text import PlanTextOptions, subjects_of, summary_lines
+from maintainer.report.plan.plan_text import (
+    PlanTextOptions,
+    no_more_to_rewrite,
+    subjects_of,
+    summary_lines,
+    top_subjects,
+)
 from maintainer.report.plan.plan_totals import Totals, rule_lines
 from maintainer.report.plan.step_text import is_named
 from maintainer.report.style import Role
@@ -64,7 +71,8 @@ def render_plan_markdown(plan: Plan, compared: PlanComparison | None = None) -> 
     if compared is not None:
         parts.append(markdown_text(comparison_blocks(plan, compared), MAX_CHARACTERS // 2))
     blocks: list[Block] = [Heading("What the next apply does")] if compared is not None else []
-    blocks.append(subjects_of(filter(is_named, plan.tables), _WITHOUT_TIMES))
+    top, others = top_subjects(plan, _WITHOUT_TIMES)
+    blocks += [top, *([Fold(no_more_to_rewrite(others), [Subjects(others)])] if others else [])]
     unnamed = [table for table in plan.user_tables if not is_named(table)]
     for word, is_waiting in (("waiting", True), ("up to date", False)):
         if tables := [table for table in unnamed if (table.state is TableState.WAITING) is is_waiting]:

@@ -80,13 +80,11 @@ def render_plan(plan: Plan, options: PlanTextOptions | None = None, style: Style
     options = options or PlanTextOptions()
     quiet = [] if options.verbose else [table for table in plan.user_tables if not is_named(table)]
     document: list[Block] = [_head(plan, options), Line()]
-    groups = _groups(plan.tables if options.verbose else filter(is_named, plan.tables), options)
-    shown, rest = (groups, []) if options.verbose else _top(groups)
-    document.append(Subjects([_subject(group, options) for group in shown]))
+    shown, rest = (subjects_of(plan.tables, options), ()) if options.verbose else top_subjects(plan, options)
+    document.append(shown)
     if rest:
         where = f"`-v` names each, {options.saved_to} has all" if options.saved_to else "`-v` names each"
-        more = f"{count_of(sum(map(len, rest)), 'more table')} with no more to rewrite   ({where})"
-        document.append(Line(("  ", Span(Symbol.CHANGE, Role.DIM), f" {more}")))
+        document.append(Line(("  ", Span(Symbol.CHANGE, Role.DIM), f" {no_more_to_rewrite(rest)}   ({where})")))
     if quiet:
         document.append(Line(("  ", Span(Symbol.SAME, Role.DIM), f" {_quiet_line(quiet)}")))
     if plan.tables:
@@ -114,14 +112,22 @@ _SYMBOLS = {
 
 
 def subjects_of(tables: Iterable[TablePlan], options: PlanTextOptions) -> Subjects:
-    """Return what is said of tables, the worst first; those of which the same holds are one."""
-    return Subjects([_subject(group, options) for group in _groups(tables, options)])
+    """Return what is said of tables, the worst first, of a state by bytes to rewrite; those that are alike are one."""
+    return _subjects(_groups(tables, options), options)
+
+
+def _subjects(groups: Iterable[Sequence[TablePlan]], options: PlanTextOptions) -> Subjects:
+    return Subjects([_subject(group, options) for group in groups])
 
 
 def _groups(tables: Iterable[TablePlan], options: PlanTextOptions) -> list[list[TablePlan]]:
     order = list(_SYMBOLS)
-    ordered = sorted(tables, key=lambda table: order.index(table.state))
-    return by_cause(ordered, lambda table: None if options.verbose else _alike(table, options), at_least=FOLD)
+    groups = by_cause(list(tables), lambda table: None if options.verbose else _alike(table, options), at_least=FOLD)
+    return sorted(groups, key=lambda group: (order.index(group[0].state), -_bytes_to_rewrite(group)))
+
+
+def _bytes_to_rewrite(tables: Sequence[TablePlan]) -> int:
+    return sum(step.size_bytes for table in tables for step in table.rewrites)
 
 
 _WRONG = (TableState.PROBLEM, TableState.BLOCKED)
@@ -129,14 +135,20 @@ MAX_GROUPS = 20
 """So many tables or groups of them stand in a plan, those with most to rewrite; and all in which something is wrong."""
 
 
-def _top(groups: Sequence[list[TablePlan]]) -> tuple[list[list[TablePlan]], list[list[TablePlan]]]:
-    """Split off what is not said one by one, in a plan of so many tables that nobody would read it."""
+def top_subjects(plan: Plan, options: PlanTextOptions) -> tuple[Subjects, Sequence[Subject]]:
+    """Split off what is not said at once, in a plan of so many tables that nobody would read it."""
+    groups = _groups(filter(is_named, plan.tables), options)
     wrong = [group for group in groups if group[0].state in _WRONG]
-    others = [group for group in groups if group[0].state not in _WRONG]
-    if len(others) <= MAX_GROUPS:
-        return list(groups), []
-    others.sort(key=lambda group: -sum(step.size_bytes for table in group for step in table.rewrites))
-    return [*wrong, *others[:MAX_GROUPS]], others[MAX_GROUPS:]
+    others = groups[len(wrong) :]
+    if len(others) > MAX_GROUPS:
+        others.sort(key=lambda group: -_bytes_to_rewrite(group))
+    top = _subjects([*wrong, *others[:MAX_GROUPS]], options)
+    return top, _subjects(others[MAX_GROUPS:], options).subjects
+
+
+def no_more_to_rewrite(subjects: Sequence[Subject]) -> str:
+    """Count the tables that come after those with most to rewrite."""
+    return f"{count_of(sum(len(subject.names) for subject in subjects), 'more table')} with no more to rewrite"
 
 
 def plan_table(plan: Plan) -> TableBlock:

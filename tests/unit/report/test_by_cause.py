@@ -132,7 +132,7 @@ def test_what_differs_in_more_than_figures_is_not_one() -> None:
         line.split("   ")[0].strip() for line in render_plan(replace(full_plan(), tables=tuple(tables))).splitlines()
     ]
     assert [line for line in shown if line.startswith("~")] == [
-        "~ 3 tables of team-b", "~ lake/t003", "~ lake/t004", "~ 4 tables of team-a"
+        "~ 4 tables of team-a", "~ 3 tables of team-b", "~ lake/t004", "~ lake/t003"
     ]  # fmt: skip
 
 

@@ -197,12 +197,15 @@ def named(table: TablePlan, name: str) -> TablePlan:
     return dataclasses.replace(table, ref=TableRef(name))
 
 
-def test_of_very_many_tables_those_with_most_to_rewrite_are_said_and_whatever_is_wrong() -> None:
-    def table(number: int) -> TablePlan:
-        step = CompactStep((Batch((data_bin(None, [number, 1]),)),), 256 * MIB, 8, ())
-        return replace(named(items(), f"t{number:02d}"), steps=(step,), owner=f"team-{number}")
+def rewriting(number: int, name: str) -> TablePlan:
+    """A table that stands alone, with one byte more to rewrite than its number says."""
+    step = CompactStep((Batch((data_bin(None, [number, 1]),)),), 256 * MIB, 8, ())
+    return with_owner(replace(named(items(), name), steps=(step,)), number)
 
-    tables = [*map(table, range(1, 26)), *(replace(named(leads(), f"x{n}"), owner=f"o{n}") for n in range(3))]
+
+def test_of_very_many_tables_those_with_most_to_rewrite_are_said_and_whatever_is_wrong() -> None:
+    tables = [rewriting(number, f"t{number:02d}") for number in range(1, 26)]
+    tables += [with_owner(named(leads(), f"x{number}"), number) for number in range(3)]
     text = render_plan(plan(*tables), PlanTextOptions(saved_to="p.json"))
     said = re.findall(r"^  \S (\w\d+) ", text, flags=re.MULTILINE)
     assert said == ["x0", "x1", "x2", *(f"t{number:02d}" for number in range(25, 5, -1))]
@@ -289,15 +292,24 @@ def test_markdown_is_the_same_for_the_same_plan_at_another_time_and_version() ->
     assert render_plan_markdown(later) == render_plan_markdown(full_plan())
 
 
-def test_markdown_fits_a_comment_and_counts_what_does_not() -> None:
-    many = plan(*(named(with_owner(items(), number), f"sales.items_{number:04}") for number in range(2000)))
+def test_a_comment_says_the_tables_with_most_to_rewrite_first_and_leaves_out_those_with_least() -> None:
+    many = plan(*(rewriting(number, f"sales.t{number:04}") for number in range(1, 2001)))
     text = render_plan_markdown(many)
     assert len(text) <= 60_000
     assert text.startswith(MARKER + "\n")
-    shown = text.count("`sales.items_")
-    assert 200 < shown < 2000
-    assert f"{2000 - shown:,} more rows did not fit: see the saved plan." in text
-    assert text.splitlines()[3] == "**2,000 tables to change, 2,000 steps (zorder 2,000); 0 up to date**"
+    assert text.splitlines()[3] == "**2,000 tables to change, 2,000 steps (compact 2,000); 0 up to date**"
+    at_once, _, folded = text.partition("<summary>1,980 more tables with no more to rewrite</summary>")
+    said, more = (re.findall(r"`sales\.t(\d+)`", part) for part in (at_once, folded))
+    assert list(map(int, said)) == list(range(2000, 1980, -1))
+    assert list(map(int, more)) == list(range(1980, 1980 - len(more), -1))
+    assert len(more) > 200
+    assert f"{1980 - len(more):,} more rows did not fit: see the saved plan." in text
+
+
+def test_a_comment_says_whatever_is_wrong_first() -> None:
+    wrong = [with_owner(named(leads(), f"x{number}"), number) for number in range(30)]
+    text = render_plan_markdown(plan(*(rewriting(number, f"t{number}") for number in range(9)), *wrong))
+    assert re.findall(r"`(\w\d+)`", text) == [*(f"x{n}" for n in range(30)), *(f"t{n}" for n in range(8, -1, -1))]
 
 
 def test_verbose_shows_every_bin_of_every_batch() -> None:
