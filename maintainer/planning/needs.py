@@ -88,10 +88,11 @@ class RemovedFilesNeed:
 
 @dataclass(frozen=True, slots=True)
 class WritersNeed:
-    """The newest commits of the table, at most ``limit``: ``writers``, ``own_rewrites`` and ``doubtful_files``."""
+    """The newest commits of the table, as ``CommitsWanted`` has them: what others do, and ``doubtful_files``."""
 
     limit: int
     since_ms: int
+    also_since_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,8 @@ def writers_need(table: TableInput, plan: TablePlan) -> Need | None:
     if facts.updates is not None or not plan.rewrites:
         return None
     if facts.writers is None:
-        return WritersNeed(MAX_COMMITS, table.now_ms - LOOK_BACK_MS)
+        every_ms = 0 if table.options.ignore_every else table.policy.optimize.every_seconds * 1000
+        return WritersNeed(MAX_COMMITS, table.now_ms - LOOK_BACK_MS, table.now_ms - every_ms if every_ms else None)
     if not table.policy.optimize.quiet_after_updates_seconds:
         return None
     return UpdatesNeed(updates_since_ms(table.policy, facts.writers, table.now_ms))

@@ -35,7 +35,7 @@ from maintainer.planning.budget.other_writers import LOOK_BACK_MS, without_updat
 from maintainer.planning.operations.rewrite_choice import plan_rewrites
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.property_plan import managed_properties, plan_properties
-from maintainer.planning.schedule import closes_at_ms, held_back, last_vacuum, not_due, vacuum_is_due
+from maintainer.planning.schedule import closes_at_ms, held_back, last_vacuum, not_due, optimize_is_due, vacuum_is_due
 from maintainer.planning.selection.decision import Decision, leave_files
 from maintainer.planning.selection.schema_columns import planned_columns
 from maintainer.planning.selection.supported_features import check_supported
@@ -65,11 +65,11 @@ def plan_again(table: TableInput, plan: TablePlan) -> TablePlan:
     """Plan a table with what is known of other writers now; where that holds nothing back, the plan is the same.
 
     Args:
-        table: With ``writers``, ``updates`` and ``own_rewrites``, as far as they are known.
+        table: With what others did lately, as far as it is known.
         plan: Made without them.
     """
     _, held_back_files = without_updated(table)
-    if held_back_files:
+    if held_back_files or not optimize_is_due(table):
         return plan_table(table)
     return replace(plan, writers=table.facts.writers, notes=_notes(table, plan.steps))
 
@@ -89,7 +89,7 @@ def _maintained_twice(table: TableInput) -> tuple[Reason, ...]:
     What the policy has a say in is no one else's.
     """
     policy, facts = table.policy, table.facts
-    newest = [facts.newest_by_others(REWRITING)]
+    newest = [facts.newest_by_others(REWRITING, with_auto=not (policy.auto_compact and policy.auto_compact.enabled))]
     newest += [facts.newest_by_others(DELETING)] if policy.vacuum is not None else []
     lately = (commit for commit in newest if commit is not None and commit.at_ms >= table.now_ms - LOOK_BACK_MS)
     parts = [commit.activity for commit in lately]

@@ -13,7 +13,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.table.commit_records import DELETING, REWRITING
+from maintainer.model.table.commit_records import DELETING, REWRITING, TableCommit
 from maintainer.planning.plan_input import TableInput
 from maintainer.policy.resolve.resolved import WEEKDAYS, ResolvedPolicy, Window
 from maintainer.units import format_duration, format_size
@@ -39,17 +39,20 @@ def due_at_ms(every_seconds: int, last_at_ms: int) -> float:
 
 
 def last_rewrite(table: TableInput) -> tuple[int | None, str]:
-    """Return when anybody last rewrote the table, as far as its records and its log tell, and what that was."""
-    return _last(table, table.record.last_optimize_at_ms, "a rewrite", REWRITING)
+    """Return when anybody last rewrote the table, as far as its records and its log tell, and what that was.
+
+    An auto compaction orders nothing: it does not put off a Z-order.
+    """
+    by_others = table.facts.newest_by_others(REWRITING, with_auto=table.policy.optimize.zorder is None)
+    return _last(table, table.record.last_optimize_at_ms, "a rewrite", by_others)
 
 
 def last_vacuum(table: TableInput) -> tuple[int | None, str]:
     """The same of deletions."""
-    return _last(table, table.record.last_vacuum_at_ms, "vacuum", DELETING)
+    return _last(table, table.record.last_vacuum_at_ms, "vacuum", table.facts.newest_by_others(DELETING))
 
 
-def _last(table: TableInput, ours_ms: int | None, ours: str, operations: tuple[str, ...]) -> tuple[int | None, str]:
-    by_others = table.facts.newest_by_others(operations)
+def _last(table: TableInput, ours_ms: int | None, ours: str, by_others: TableCommit | None) -> tuple[int | None, str]:
     if by_others is None or by_others.at_ms <= (ours_ms or 0):
         return ours_ms, ours
     # The clock of another writer may run ahead.

@@ -57,7 +57,8 @@ def render_status(
     """Return rows as text at most ``WIDTH`` columns wide, the worst first, ending in a newline.
 
     Args:
-        rows: What to print. What is equal but for figures is one line, and a group with nothing to do has no names.
+        rows: What to print. What is equal but for figures is one line; a group with nothing to do has names only where
+            somebody else maintains it, too.
         now_ms: Now, for ages (``2d ago``).
         style: Colour or none.
         tz: Zone in which it is today or yesterday.
@@ -109,9 +110,10 @@ def status_cells(rows: Sequence[StatusRow], now_ms: int, tz: tzinfo, *, names_fi
         counted = count_of(len(rows), "place" if is_place(first) else "table")
         title = f"{counted} of {first.owner}" if first.owner else counted
         title = f"{title}: {first_names(names)}" if names_first else title
-        said = merged([row.next or "-" for row in rows])
-        said = f"{said}: {first_names(names)}" if first.state != "ok" and not names_first else said
+        said = "; ".join((merged([row.next or "-" for row in rows]), *first.by_others))
     said = "; ".join(first.by_others) if idle else said
+    if len(rows) > 1 and not names_first and (first.state != "ok" or first.maintained_twice):
+        said = f"{said}: {first_names(names)}"
     return Row((
         title,
         Span(first.state, _ROLES.get(first.state)),

@@ -115,7 +115,7 @@ def test_a_step_that_was_skipped_has_the_reason_that_show_gives(root: Path, caps
 
 
 def test_status_says_who_else_optimized_and_vacuumed_last(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """From the commits that are read for the files: below a checkpoint nothing is known, and `never` is not said."""
+    """From the commits that are read. Those below a checkpoint are not, where nothing is due; `never` is not said."""
 
     def status(*options: str) -> str:
         assert run(["--project", str(root), "status", "-s", "lake/t", *options]) == 0
@@ -140,7 +140,9 @@ def test_status_says_who_else_optimized_and_vacuumed_last(root: Path, capsys: py
     deltalake.DeltaTable(root / "lake" / "t").create_checkpoint()
     assert cells() == ["-", "-", "-"]
     deltalake.write_deltalake(root / "lake" / "t", pa.table({"a": [7]}), mode="append")
-    assert cells()[:3] == ["-", "-", "-"]
+    optimized, vacuumed, *_ = cells()
+    assert optimized.startswith("today ")
+    assert vacuumed.startswith("today ")
 
 
 @pytest.mark.parametrize("command", ["history", "status"])

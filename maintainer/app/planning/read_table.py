@@ -9,9 +9,9 @@ from maintainer.engine.protocols import TablePlaces, TableReader, VacuumQuestion
 from maintainer.errors import TableError
 from maintainer.journal.memory.table_records import Remembered
 from maintainer.model.plan.plan import TablePlan
-from maintainer.model.table.commit_records import CommitsWanted
+from maintainer.model.table.commit_records import CommitsWanted, TableCommit, newest_maintenance
 from maintainer.model.table.table_facts import TableFacts, TableRef
-from maintainer.planning.budget.other_writers import own_rewrites_of, rhythm_of
+from maintainer.planning.budget.other_writers import newest_of, own_rewrites_of, rhythm_of
 from maintainer.planning.needs import (
     MAX_NEEDS,
     ColumnRangesNeed,
@@ -123,13 +123,15 @@ def _facts_with(
             return replace(facts, files_with_dropped_columns=paths)
         case RemovalHistoryNeed():
             history = reader.vacuum_history(facts, need.checkpoints, removed_before_ms=need.removed_before_ms)
-            return replace(facts, history=history)
+            return replace(_with_maintenance(facts, history.maintenance), history=history)
         case RemovedFilesNeed():
             question = VacuumQuestion(need.removed_before_ms, now_ms, need.untracked_before_ms, tables)
             return reader.vacuum_look(facts, question)
         case WritersNeed():
             read = reader.commits(facts.ref, _wanted(facts, need))
-            rhythm, own = rhythm_of(read, now_ms), own_rewrites_of(read, now_ms)
+            newest = newest_of(read, now_ms)
+            rhythm, own = rhythm_of(newest, now_ms), own_rewrites_of(newest, now_ms)
+            facts = _with_maintenance(facts, read.commits)
             return replace(facts, writers=rhythm, own_rewrites=own, doubtful_files=read.doubtful_files)
         case UpdatesNeed():
             known = facts.version
@@ -139,6 +141,16 @@ def _facts_with(
             assert_never(need)
 
 
+def _with_maintenance(facts: TableFacts, commits: tuple[TableCommit, ...]) -> TableFacts:
+    return replace(facts, maintenance_by_others=newest_maintenance((*facts.maintenance_by_others, *commits)))
+
+
 def _wanted(facts: TableFacts, need: WritersNeed) -> CommitsWanted:
     types = frozenset(column.type for column in planned_columns(facts))
-    return CommitsWanted(need.limit, need.since_ms, doubtful_types=types, until_version=facts.version)
+    return CommitsWanted(
+        need.limit,
+        need.since_ms,
+        also_since_ms=need.also_since_ms,
+        doubtful_types=types,
+        until_version=facts.version,
+    )

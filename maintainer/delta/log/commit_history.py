@@ -24,6 +24,7 @@ from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.errors import CommitConflict
 from maintainer.model.table.commit_records import (
     MAINTENANCE,
+    MAX_COMMITS_BEYOND,
     MAX_COMMITS_READ,
     CommitsRead,
     CommitStamp,
@@ -55,7 +56,8 @@ _TAKING = ("DELETE", "UPDATE", "MERGE")
 _REPLACING = ("TRUNCATE", "RESTORE", "REPLACE TABLE", "CREATE OR REPLACE TABLE")
 _SECONDS = (("executionTimeMs", 1000), ("execution_time_ms", 1000))
 _DETAILS = ("mode", "predicate", "zOrderBy", "auto", "clusterBy", "properties", "retentionCheckEnabled", "status")
-MAX_DETAIL = 80
+MAX_DETAIL, MAX_NAME = 80, 120
+"""Characters of a commit's parameters and of a user's or an engine's name, which may be of any length."""
 
 _EXPRESSION_ID = re.compile(r"#\d+L?\b")
 """Spark numbers the columns of a predicate (``o_orderdate#28357``); the numbers mean nothing to a reader."""
@@ -73,9 +75,12 @@ def read_commits(log: TableLog, location: str, wanted: CommitsWanted) -> Commits
     entries = log.commits() if until is None else commits_among(log.listed_with(until).values())
     commits: list[TableCommit] = []
     doubtful: dict[str, set[str]] = {}
-    for entry, info in log.infos(entries[::-1][: min(MAX_COMMITS_READ, wanted.limit)]):
+    also_since_ms, since_ms = wanted.also_since_ms, wanted.since_ms
+    most = min(MAX_COMMITS_READ, wanted.limit) if also_since_ms is None else max(wanted.limit, MAX_COMMITS_BEYOND)
+    for entry, info in log.infos(entries[::-1][:most]):
         commit = commit_of(entry, info)
-        if wanted.since_ms is not None and commit.at_ms < wanted.since_ms:
+        is_beyond = len(commits) >= wanted.limit or (since_ms is not None and commit.at_ms < since_ms)
+        if is_beyond and (also_since_ms is None or commit.at_ms < also_since_ms):
             break
         engine = _engine(info) or ""
         doubts = [doubt for doubt in doubts_about(engine) if any(map(doubt.is_about, wanted.doubtful_types))]
@@ -94,11 +99,12 @@ def read_commits(log: TableLog, location: str, wanted: CommitsWanted) -> Commits
 def commit_of(entry: LogEntry, info: Mapping[str, Any]) -> TableCommit:
     """Return a commit by what it says of itself."""
     metrics = _map(info.get("operationMetrics"))
-    operation = str(info.get("operation") or "")
+    operation, parameters = str(info.get("operation") or ""), _map(info.get("operationParameters"))
+    said_ms, file_ms = commit_time_ms(entry, info), entry.modification_time_ms
     is_ddl = operation.upper().startswith(("SET ", "UNSET ", "ALTER", "ADD ", "CHANGE "))
     return TableCommit(
         version=entry.version,
-        at_ms=commit_time_ms(entry, info),
+        at_ms=min(said_ms, file_ms) if file_ms else said_ms,
         operation=operation,
         by=_by(info),
         stamp=CommitStamp.from_json(_text(info.get("userMetadata"))),
@@ -107,8 +113,10 @@ def commit_of(entry: LogEntry, info: Mapping[str, Any]) -> TableCommit:
         bytes_removed=_first(metrics, _BYTES_REMOVED) or _total_size(metrics.get("filesRemoved")),
         bytes_added=_first(metrics, _BYTES_ADDED) or _total_size(metrics.get("filesAdded")),
         duration_seconds=next((_whole(metrics[key]) / unit for key, unit in _SECONDS if key in metrics), None),
-        detail=_detail(_map(info.get("operationParameters"))),
-        takes_files=not is_ddl and _takes_files(operation.upper(), _map(info.get("operationParameters")), metrics),
+        detail=_detail(parameters),
+        takes_files=not is_ddl and _takes_files(operation.upper(), parameters, metrics),
+        is_auto=_is_auto_compaction(info),
+        has_failed=parameters.get("status") == "FAILED",
     )
 
 
@@ -149,7 +157,8 @@ def _by(info: Mapping[str, Any]) -> str | None:
     """Return the user, where the commit names one, and the engine that wrote it."""
     engine = _engine(info)
     user = _text(info.get("userName")) or _text(info.get("userId"))
-    return f"{user} ({engine})" if user and engine else user or engine
+    named = [_cut(name, MAX_NAME) for name in (user, engine) if name]
+    return f"{named[0]} ({named[1]})" if len(named) > 1 else next(iter(named), None)
 
 
 def _engine(info: Mapping[str, Any]) -> str | None:
@@ -163,8 +172,11 @@ def _detail(parameters: Mapping[str, Any]) -> str:
         value = _text(parameters.get(name))
         if value and value not in ("[]", "{}", "false", "Append", "COMPLETED"):
             parts.append(f"{name} {value}")
-    text = _EXPRESSION_ID.sub("", ", ".join(parts))
-    return text if len(text) <= MAX_DETAIL else text[: MAX_DETAIL - 1] + "\u2026"
+    return _cut(_EXPRESSION_ID.sub("", ", ".join(parts)), MAX_DETAIL)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "\u2026"
 
 
 def _first(metrics: Mapping[str, Any], names: Iterable[str]) -> int:
@@ -175,7 +187,7 @@ def _total_size(value: object) -> int:
     """``totalSize`` of delta-rs' ``filesAdded``, which is JSON in a text."""
     try:
         return _whole(_map(json.loads(value) if isinstance(value, str) else value).get("totalSize"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return 0
 
 
@@ -326,9 +338,9 @@ def partitions_written(jvm: DeltaJvm, facts: TableFacts) -> frozenset[PartitionV
     return frozenset(written) if entries and entries[0].version == 0 else None
 
 
-def _is_auto_compaction(info: dict[str, Any]) -> bool:
+def _is_auto_compaction(info: Mapping[str, Any]) -> bool:
     """Whether a commit is an auto compaction, Delta's or ours. The parameter's value is text."""
-    parameters = info.get("operationParameters") or {}
+    parameters = _map(info.get("operationParameters"))
     return info.get("operation") == "OPTIMIZE" and str(parameters.get("auto")).lower() == "true"
 
 
@@ -376,7 +388,7 @@ def zordered_by(info: Mapping[str, Any]) -> list[str]:
     if info.get("operation") != "OPTIMIZE":
         return []
     try:
-        columns = json.loads((info.get("operationParameters") or {}).get("zOrderBy") or "[]")
-    except (TypeError, ValueError):
+        columns = json.loads(_map(info.get("operationParameters")).get("zOrderBy") or "[]")
+    except (TypeError, ValueError, RecursionError):
         return []
     return [str(column).lower() for column in columns] if isinstance(columns, list) else []

@@ -258,6 +258,6 @@ def _conjuncts(predicate: object) -> list[str]:
         return []
     try:
         listed = json.loads(predicate)
-    except ValueError:
+    except (ValueError, RecursionError):
         return [predicate]
     return [str(condition) for condition in listed] if isinstance(listed, list) else [predicate]

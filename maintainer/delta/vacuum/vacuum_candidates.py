@@ -66,7 +66,11 @@ def history(
     if log is None:
         return None, VacuumHistory(None, None, positions, removed_before_ms, first_version)
     return log, VacuumHistory(
-        log.longest_write_ms or None, log.longest_write_version, positions, first_version=first_version
+        longest_write_ms=log.longest_write_ms or None,
+        longest_write_version=log.longest_write_version,
+        positions=positions,
+        first_version=first_version,
+        maintenance=log.maintenance,
     )
 
 

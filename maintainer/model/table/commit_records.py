@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -29,11 +30,12 @@ DELETING = ("VACUUM END", "VACUUM")
 class TableCommit:
     """One commit of a table's log.
 
-    ``at_ms`` is milliseconds since 1970 UTC: what the commit says, or when its file was written. ``operation`` is
+    ``at_ms`` is milliseconds since 1970 UTC: what the commit says, but not later than its file. ``operation`` is
     Delta's name (``WRITE``, ``OPTIMIZE``); empty where the commit does not say. ``by`` is the user or the engine.
     Sizes are bytes; figures are 0 and ``duration_seconds`` is None where the commit does not say. ``stamp`` is set for
     a commit of ours. ``detail`` are parameters worth a word, such as ``zOrderBy a, b``. ``takes_files`` says that it
-    removed files that were live or hid rows of them, which a rewrite of the same files cannot survive.
+    removed files that were live or hid rows of them, which a rewrite of the same files cannot survive; ``is_auto``,
+    that it followed a write by itself; ``has_failed``, that it says so.
     """
 
     version: int
@@ -48,26 +50,46 @@ class TableCommit:
     duration_seconds: float | None = None
     detail: str = ""
     takes_files: bool = False
+    is_auto: bool = False
+    has_failed: bool = False
 
     @property
     def activity(self) -> str:
         """What was done, and by whom: an OPTIMIZE that followed a write by itself is called auto compaction."""
-        is_auto = self.operation == "OPTIMIZE" and "auto true" in self.detail
-        return f"{'auto compaction' if is_auto else self.operation} by {self.by or 'another writer'}"
+        return f"{'auto compaction' if self.is_auto else self.operation} by {self.by or 'another writer'}"
 
     def __str__(self) -> str:
         moment = datetime.fromtimestamp(self.at_ms / 1000, tz=UTC)
         return f"version {self.version}, {self.operation or 'unknown operation'}, {moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
+def newest_maintenance(commits: Iterable[TableCommit]) -> tuple[TableCommit, ...]:
+    """Return the newest commit of each kind of maintenance that no run of ours made, in any order.
+
+    Runs have records of their own, where what is left of an unfinished step is still due. An auto compaction has none,
+    whoever made it.
+    """
+    newest: dict[tuple[str, bool], TableCommit] = {}
+    for commit in commits:
+        kind = (commit.operation.upper(), commit.is_auto)
+        if kind[0] in MAINTENANCE and not commit.has_failed and (commit.stamp is None or commit.is_auto):
+            newest[kind] = max(commit, newest.get(kind, commit), key=lambda one: one.version)
+    return tuple(newest.values())
+
+
 MAX_COMMITS_READ = 10_000
 """Only the newest so many commits are read; a log keeps 30 days by default."""
+
+
+MAX_COMMITS_BEYOND = 1_000
+"""On object storage each is a request: a second's worth."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitsWanted:
     """Which commits of a table are asked for: the newest, at most ``limit`` and none older than ``since_ms``.
 
+    ``also_since_ms``: beyond those, all that are not older than this, ``MAX_COMMITS_BEYOND`` in all at most.
     ``counted``: the figures of our own commits are counted from their actions, which costs reading them whole.
     ``doubtful_types``: files of writers whose bounds of these types cannot be trusted are named, at the same cost.
     ``until_version``: the log will do as it was listed when this version was read; None lists it.
@@ -75,6 +97,7 @@ class CommitsWanted:
 
     limit: int = MAX_COMMITS_READ
     since_ms: int | None = None
+    also_since_ms: int | None = None
     counted: bool = False
     doubtful_types: frozenset[str] = frozenset()
     until_version: int | None = None
@@ -172,5 +195,5 @@ class CommitStamp:
         try:
             inner = json.loads(text or "")["maintainer"]
             return CommitStamp(inner["run"], inner["step"], int(inner["batch"]), inner["policy"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return None

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from maintainer.model.table.commit_records import TableCommit
+
 
 @dataclass(frozen=True, slots=True)
 class StreamPosition:
@@ -33,7 +35,8 @@ class VacuumHistory:
     ``longest_write_ms`` is the longest time that any commit still in the log took from its first file, or from the
     start that it reports, to the commit itself; ``longest_write_version`` is that commit. Neither was looked for where
     ``nothing_left_before_ms`` is set: no file that the log says was removed before that moment is left on storage.
-    ``first_version`` is the oldest commit in the log: above 0 nobody knows what earlier ones removed.
+    ``first_version`` is the oldest commit in the log: above 0 nobody knows what earlier ones removed. ``maintenance``
+    are the newest commits of each kind of maintenance, where the log was read.
     """
 
     longest_write_ms: int | None = None
@@ -41,6 +44,7 @@ class VacuumHistory:
     positions: tuple[StreamPosition, ...] = ()
     nothing_left_before_ms: int | None = None
     first_version: int = 0
+    maintenance: tuple[TableCommit, ...] = ()
 
 
 class ProtectionReason(StrEnum):

@@ -218,8 +218,8 @@ class TableFacts:
     or no column was ever dropped), ``rewritten_paths`` where nobody asked what rewrites added lately. ``writers`` and
     ``updates`` (newest first) are what others committed lately, ``own_rewrites`` what we did since, ``doubtful_files``
     by their writers those whose bounds cannot be trusted; read where something would be rewritten.
-    ``maintenance_by_others`` are the newest commits of each kind of maintenance that are not ours, of those from
-    ``first_commit_read`` on, which were read for the files.
+    ``maintenance_by_others`` are the newest commits of each kind of maintenance that no run of ours made, of those
+    from ``first_commit_read`` on, which were read for the files, and of those that were read besides.
     """
 
     ref: TableRef
@@ -265,9 +265,13 @@ class TableFacts:
         """The texts of each live file's partition values, by its identity."""
         return {file.key: file.partition_texts for file in self.files}
 
-    def newest_by_others(self, operations: Collection[str]) -> TableCommit | None:
+    def newest_by_others(self, operations: Collection[str], *, with_auto: bool = True) -> TableCommit | None:
         """The newest commit of others with one of these operations, of those that were read."""
-        of_kind = (commit for commit in self.maintenance_by_others if commit.operation.upper() in operations)
+        of_kind = (
+            commit
+            for commit in self.maintenance_by_others
+            if commit.operation.upper() in operations and (with_auto or not commit.is_auto)
+        )
         return max(of_kind, key=lambda commit: commit.version, default=None)
 
     @cached_property

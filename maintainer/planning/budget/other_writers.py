@@ -28,6 +28,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import takewhile
 
 from maintainer.model.plan.plan import LeftAlone
@@ -59,11 +60,17 @@ _HOUR_MS = 3_600_000
 _DAY_MS = 86_400_000
 
 
+def newest_of(read: CommitsRead, now_ms: int) -> CommitsRead:
+    """Return of the newest commits at most ``MAX_COMMITS``, and those of a week."""
+    week = takewhile(lambda commit: commit.at_ms >= now_ms - LOOK_BACK_MS, read.commits[:MAX_COMMITS])
+    return replace(read, commits=tuple(week))
+
+
 def rhythm_of(read: CommitsRead, now_ms: int) -> WriterRhythm:
     """Return the rhythm of a table's other writers.
 
     Args:
-        read: The newest commits, asked for with ``MAX_COMMITS`` and from ``now_ms - LOOK_BACK_MS`` on.
+        read: The newest commits, as ``newest_of`` gives them.
         now_ms: The time of planning, milliseconds since 1970 UTC.
     """
     since_ms = now_ms - LOOK_BACK_MS
@@ -210,7 +217,7 @@ def own_rewrites_of(read: CommitsRead, now_ms: int) -> OwnRewrites | None:
     """Return our rewrites since the last update by others; None where there is none.
 
     Args:
-        read: The newest commits, asked for with ``MAX_COMMITS`` and a week back.
+        read: The newest commits, as ``newest_of`` gives them.
         now_ms: The time of planning: a commit's clock may run ahead.
     """
     taking = [commit for commit in read.commits if commit.takes_files]

@@ -220,7 +220,7 @@ class OptimizePolicy:
     recently than this, or is likely to within this time. After maintainer rewrote a table that others update, it also
     waits this long. Appends do not count. `0s` turns this off."""
     every_seconds: int = duration("0s", example="1d")
-    """Least time between two rewrites, however often `apply` runs. It does not start anything by itself."""
+    """Least time between two rewrites, by anybody, however often `apply` runs. It does not start anything by itself."""
     when: WorthPolicy = setting(WorthPolicy(), example={"minSmallFiles": 20, "minSmallBytes": "1GiB"})
     """Rewrite only if all of these conditions are true."""
 
@@ -260,7 +260,7 @@ class VacuumPolicy:
     allow_short_retention: bool = setting(False, example=True)
     """Allows a retention below 7 days. Must be in the same file as the retention. A retention of 0 is never allowed."""
     every_seconds: int = duration("0s", example="7d")
-    """Least time between two vacuums."""
+    """Least time between two vacuums, by anybody."""
     mode: VacuumMode = setting(VacuumMode.AUTO)
     """How to find files to delete. `lite` uses the log only. `full` also lists the folder each time. `auto` lists it
     only if `deleteUntracked` is true, or on a local disk if the log no longer goes back to version 0, and only every

@@ -14,10 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from maintainer.delta.log.commit_history import commit_time_ms, info_of
+from maintainer.delta.log.commit_history import commit_of, commit_time_ms, info_of
 from maintainer.delta.storage.log_paths import is_absolute, short_uri, whole_uri
 from maintainer.delta.storage.table_log import LogEntry
 from maintainer.delta.storage.table_storage import KnownVersion, KnownVersions, TableStorage
+from maintainer.model.table.commit_records import MAINTENANCE, TableCommit, newest_maintenance
 from maintainer.model.table.table_facts import RemovedFile, TableFacts
 
 REVIVING = ("RESTORE", "CLONE", "CONVERT")
@@ -49,6 +50,7 @@ class LogReplay:
     newest_file_ms: int = 0
     longest_write_ms: int = 0
     longest_write_version: int | None = None
+    maintenance: tuple[TableCommit, ...] = ()
 
     @property
     def first_version(self) -> int | None:
@@ -134,6 +136,8 @@ def replay(
         committed_at_ms = max(committed_at_ms, said_ms, entry.modification_time_ms)
         log.times.append((entry.version, committed_at_ms))
         log.newest_file_ms = entry.modification_time_ms
+        if str(info.get("operation")).upper() in MAINTENANCE:
+            log.maintenance = newest_maintenance((*log.maintenance, commit_of(entry, info)))
         late, first_ms = entry.version > version, None
         for action in actions:
             if "add" in action:

@@ -17,7 +17,7 @@ from maintainer.delta.log.replay.checkpoint_actions import StatisticsWanted, che
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.log_paths import is_absolute, log_uri
 from maintainer.delta.storage.table_log import LogEntry, TableLog
-from maintainer.model.table.commit_records import MAINTENANCE, TableCommit
+from maintainer.model.table.commit_records import MAINTENANCE, TableCommit, newest_maintenance
 from maintainer.model.table.log_names import (
     CHECKPOINT_PART,
     CLASSIC_CHECKPOINT,
@@ -150,8 +150,8 @@ IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
 class ReplayedVersion:
     """The state of a version, when it was committed (milliseconds since 1970 UTC), and its commit file.
 
-    ``maintenance`` are the newest commits of others of each kind of maintenance, of those read, from ``first_commit``
-    on; a VACUUM that failed is none.
+    ``maintenance`` are the newest commits of each kind of maintenance (``newest_maintenance``), of those read, from
+    ``first_commit`` on.
     """
 
     state: LogState
@@ -194,15 +194,11 @@ def replay_version(
         parts = [files[name] for name in chosen.checkpoint]
         _take_checkpoint(log, state, parts, shared, with_statistics=with_statistics)
     commits = [LogEntry(int(name[:20]), files[name]) for name in chosen.commits]
-    maintenance: dict[str, TableCommit] = {}
+    maintenance: tuple[TableCommit, ...] = ()
     for entry, body in log.bodies(commits):
         state.take(json_actions(body, shared, with_statistics=with_statistics))
-        operation = str(state.commit_info.get("operation")).upper()
-        if operation in MAINTENANCE:
-            parameters = state.commit_info.get("operationParameters") or {}
-            done = commit_of(entry, state.commit_info)
-            if done.stamp is None and parameters.get("status") != "FAILED":
-                maintenance[operation] = done
+        if str(state.commit_info.get("operation")).upper() in MAINTENANCE:
+            maintenance = newest_maintenance((*maintenance, commit_of(entry, state.commit_info)))
     if not state.metadata or not state.protocol:
         raise IncompleteLog("the log has no metadata or no protocol")
     _check_known(state.protocol)
@@ -216,7 +212,7 @@ def replay_version(
     if str(state.metadata["configuration"].get(IN_COMMIT_TIMESTAMPS)).lower() == "true":
         committed_at_ms = int(state.commit_info["inCommitTimestamp"])
     first = commits[0].version if commits else None
-    return ReplayedVersion(state, committed_at_ms, commit, tuple(maintenance.values()), first)
+    return ReplayedVersion(state, committed_at_ms, commit, maintenance, first)
 
 
 def last_transaction(log: TableLog, app_id: str, version: int | None = None) -> int:

@@ -93,7 +93,7 @@ def test_a_table_that_others_maintain_is_named_by_what_they_did_in_a_week() -> N
 def test_an_optimize_that_followed_a_write_by_itself_is_called_auto_compaction() -> None:
     facts = facts_after(("OPTIMIZE", 1))
     (optimize,) = facts.maintenance_by_others
-    auto = replace(facts, maintenance_by_others=(replace(optimize, detail="auto true"),))
+    auto = replace(facts, maintenance_by_others=(replace(optimize, is_auto=True),))
     planned = plan(DAILY, auto)
     assert twice(planned) == ["maintained twice: auto compaction by delta-rs:1"]
     said = "auto compaction by delta-rs:1 ran 1h ago, at most every 1d: due in 22h"
