@@ -85,8 +85,14 @@ def by_cause(items: Sequence[_Item], cause: Callable[[_Item], object], at_least:
     return [part for group in groups.values() for part in ([group] if len(group) >= at_least else ([i] for i in group))]
 
 
+_PRINTED_PART = re.compile(r"([0-9.]+)(ms|[a-z])")
+_PRINTED_SECONDS = {**_SECONDS, "ms": 0.001}
+
+
 def printed_value(figure: str) -> float:
-    """Return the number behind a figure as it is printed: ``1,200``, ``0.5`` or ``64 MiB``, in bytes."""
+    """Return the number behind a figure as it is printed: ``1,200``, ``64 MiB`` in bytes, ``1h 30m`` in seconds."""
+    if figure[-1] in _SECONDS:
+        return sum(float(count) * _PRINTED_SECONDS[unit] for count, unit in _PRINTED_PART.findall(figure))
     number, _, unit = figure.partition(" ")
     return float(number.replace(",", "")) * float(1 << _BINARY[unit])
 

@@ -11,9 +11,9 @@ from tests.support.suites.example_counts import examples
 texts = st.one_of(
     st.text(max_size=30),
     st.text(alphabet="# 059,.sfile=/MiB\x00٥", max_size=30),
-    st.lists(st.sampled_from(["#", "55", "1,200", "files", "file", "s", "4 MiB", "by job", " "]), max_size=8).map(
-        " ".join
-    ),
+    st.lists(
+        st.sampled_from(["#", "55", "1,200", "files", "file", "s", "4 MiB", "5h 3m", "40s", "by job", " "]), max_size=8
+    ).map(" ".join),
 )
 
 

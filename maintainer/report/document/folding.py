@@ -19,7 +19,15 @@ def first_names(names: Sequence[str]) -> str:
     return named(names, MAX_FOLDED_NAMES)
 
 
-_FIGURE = re.compile(r"(?<![\w.=/:@-])[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?: (?:B|KiB|MiB|GiB|TiB|PiB))?(?![\w/:-])")
+_FIGURE = re.compile(
+    r"""(?<![\w.=/:@-])
+    (?:[0-9]+(?:\.[0-9]+)?(?:ms|[dhms])(?:\ [0-9]+[hms])*
+    | [0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?:\ (?:B|KiB|MiB|GiB|TiB|PiB))?)
+    (?![\w/:-])""",
+    re.VERBOSE,
+)
+"""A duration, or a number or size."""
+
 _COUNTED = re.compile(r"\A (\w+?)s\b")
 
 
@@ -28,6 +36,8 @@ def merged(texts: Sequence[str]) -> str:
 
     >>> merged(["9 files under 64 MiB", "1 file under 64 MiB", "21 files under 64 MiB"])
     '1 to 21 files under 64 MiB'
+    >>> merged(["ran 5h 3m ago", "ran 40s ago", "ran 1d ago"])
+    'ran 40s to 1d ago'
     """
     distinct = list(dict.fromkeys(texts))
     if len(set(map(wording, distinct))) > 1:
