@@ -25,8 +25,11 @@ class RequestTerm(Enum):
     STATE = "its state and ledger on a store", StoreRequests(reads=40, looks=8, lists=20, writes=20, deletions=2)
     STATE_STEP = "the same for each step", StoreRequests(reads=4, writes=8)
     LOOK = "a look at a table", StoreRequests(lists=1)
-    COMMIT_READ = "each commit since its last checkpoint", StoreRequests(reads=1)
+    CHECKPOINT_READ = "its last checkpoint", StoreRequests(reads=1)
+    COMMIT_READ = "each commit since", StoreRequests(reads=1)
+    EARLIER_COMMIT = "each earlier commit of a week, up to 100, before a rewrite", StoreRequests(reads=1)
     STEPS = "a table with steps, beside the look", StoreRequests(lists=1)
+    CHECKPOINT_AGAIN = "its checkpoint, for Delta", StoreRequests(reads=7, looks=8, lists=4)
     REWRITE = "a commit of new files", StoreRequests(reads=2, looks=9, lists=6, writes=3)
     PROPERTIES = "a commit of properties", StoreRequests(reads=2, looks=5, lists=7, writes=3)
     CHECKPOINT = "a checkpoint that falls due", StoreRequests(lists=1, writes=2)
@@ -62,8 +65,7 @@ def run_requests(plan: Plan, ledger: str) -> StoreRequests:
     terms: Counter[RequestTerm] = Counter()
     for table in plan.tables:
         if table.observed is not None and store_kind(table.observed.location).is_served:
-            terms.update([RequestTerm.LOOK, *([RequestTerm.STEPS] if table.steps else ())])
-            terms[RequestTerm.COMMIT_READ] += _num_commits_read(table.observed)
+            terms.update(_look_terms(table, table.observed))
             for step in step_terms(table):
                 terms.update(step)
     is_counted = store_kind(ledger).is_served
@@ -72,6 +74,18 @@ def run_requests(plan: Plan, ledger: str) -> StoreRequests:
     if plan.has_changes and is_counted:
         terms.update({RequestTerm.STATE: 1, RequestTerm.STATE_STEP: sum(len(table.steps) for table in plan.tables)})
     return requests_of(terms)
+
+
+def _look_terms(table: TablePlan, observed: Observed) -> Counter[RequestTerm]:
+    num_read = _num_commits_read(observed)
+    terms = Counter({RequestTerm.LOOK: 1, RequestTerm.COMMIT_READ: num_read})
+    if observed.first_commit_read != 0:
+        terms.update([RequestTerm.CHECKPOINT_READ, *([RequestTerm.CHECKPOINT_AGAIN] if table.steps else ())])
+    if table.steps:
+        terms[RequestTerm.STEPS] = 1
+    if table.rewrites and table.writers is not None:
+        terms[RequestTerm.EARLIER_COMMIT] = max(0, table.writers.num_commits - num_read)
+    return terms
 
 
 def step_terms(table: TablePlan) -> list[Counter[RequestTerm]]:

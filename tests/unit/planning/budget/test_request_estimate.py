@@ -12,6 +12,7 @@ from maintainer.model.plan.lanes import Lane, LaneChoice
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import Batch, Bin, CompactStep, SetPropertiesStep, Step, VacuumStep, ZOrderStep
 from maintainer.model.plan.zorder_turn import Strategy, ZOrderTurn
+from maintainer.model.table.commit_records import WriterRhythm
 from maintainer.model.table.store_requests import RunRequests, StoreRequests
 from maintainer.model.table.table_facts import RemovedFile, TableRef
 from maintainer.planning.budget import request_estimate
@@ -127,15 +128,17 @@ def test_a_vacuum_of_more_files_than_are_kept_in_memory_looks_into_each_folder(
 
 def test_a_run_looks_at_every_table_and_keeps_its_record() -> None:
     healthy = table_of(name="a", first_commit_read=3)
-    looks = Counter({RequestTerm.LOOK: 1, RequestTerm.COMMIT_READ: 2})
+    looks = Counter({RequestTerm.LOOK: 1, RequestTerm.CHECKPOINT_READ: 1, RequestTerm.COMMIT_READ: 2})
     for ledger in (DISK, "s3://bucket/ledger"):
         assert run_requests(sample_plans.plan(healthy), ledger) == requests_of(looks)
     plan = sample_plans.plan(healthy, table_of(PROPERTIES, first_commit_read=4))
     more = Counter(
         [
             RequestTerm.LOOK,
+            RequestTerm.CHECKPOINT_READ,
             RequestTerm.COMMIT_READ,
             RequestTerm.STEPS,
+            RequestTerm.CHECKPOINT_AGAIN,
             RequestTerm.PROPERTIES,
             RequestTerm.COMMIT_AGAIN,
             RequestTerm.RUN,
@@ -147,6 +150,23 @@ def test_a_run_looks_at_every_table_and_keeps_its_record() -> None:
     state_alone = Counter([RequestTerm.RUN, RequestTerm.STATE, RequestTerm.STATE_STEP])
     local = sample_plans.plan(table_of(PROPERTIES, location="file:/lake/t"))
     assert run_requests(local, "gs://bucket/ledger") == requests_of(state_alone)
+
+
+@pytest.mark.parametrize(("first", "num_checkpoints", "num_earlier"), [(0, 0, 0), (3, 1, 28), (None, 1, 30)])
+def test_a_rewrite_reads_commits_below_the_checkpoint_as_well(
+    first: int | None, num_checkpoints: int, num_earlier: int
+) -> None:
+    """Those that the table's other writers made lately; the version has its commits from the first one on, or none."""
+    plain = table_of(compact(MIB, MIB), first_commit_read=first)
+    seen = replace(plain, writers=WriterRhythm(0, 1, 30 if first != 0 else 5))
+    (steps,) = step_terms(seen)
+    terms = steps + Counter([RequestTerm.LOOK, RequestTerm.STEPS, RequestTerm.RUN])
+    terms[RequestTerm.COMMIT_READ] = 0 if first is None else 5 - first
+    for kind in (RequestTerm.CHECKPOINT_READ, RequestTerm.CHECKPOINT_AGAIN):
+        terms[kind] = num_checkpoints
+    assert run_requests(sample_plans.plan(plain), DISK) == requests_of(terms)
+    terms[RequestTerm.EARLIER_COMMIT] = num_earlier
+    assert run_requests(sample_plans.plan(seen), DISK) == requests_of(terms)
 
 
 @pytest.mark.parametrize("place", ["file:/lake/t", "hdfs://host/t", "s3n://bucket/t"])
