@@ -148,6 +148,13 @@ def _deleted_by(remove_many: Callable[[list[str]], DeletedMany | None], part: li
         return DeletedMany(dict.fromkeys(part, first_line_of(error)))
 
 
+def is_as_planned(planned: RemovedFile, current: StoredFile) -> bool:
+    """Return whether a file is as planned: an untracked file that was written to since then is in use."""
+    if planned.kind != "untracked":
+        return True
+    return (current.modification_time_ms, current.size_bytes) == (planned.removed_at_ms, planned.size_bytes)
+
+
 def check_unchanged(storage: TableStorage, listed: StoredFile) -> None:
     """Check a file again right before its deletion, on a local disk, where that costs no request.
 

@@ -2,8 +2,8 @@
 
 A shallow clone's log names its source's files by absolute path, and the source has no trace of its clones. So the log
 of every known table is read: all paths in its commits, and those of its newest version where its first commits are
-cleaned away. What was read once is kept, and later only newer commits are read. No Spark job runs and no snapshot is
-made.
+cleaned away. A table around this one, or with a link to it, may name its files by relative paths. What was read once is
+kept, and later only newer commits are read. No Spark job runs and no snapshot is made.
 
 A checkpoint holds ``offsets/N`` (what batch N reads up to, one JSON line for each source, after a version and a line of
 metadata) and ``commits/N`` (batch N is done). After a restart the stream goes on from the last batch that is done.
@@ -17,14 +17,15 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from maintainer.delta.log.replay.log_replay import LogReplay
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.delta.storage.failures.engine_failures import as_table_error
-from maintainer.delta.storage.file_identity import NeededFiles
-from maintainer.delta.storage.file_store import FileStore, java_quote
-from maintainer.delta.storage.log_paths import is_absolute, log_uri
+from maintainer.delta.storage.file_identity import NeededFiles, canonical_uri
+from maintainer.delta.storage.file_store import FileStore, java_quote, local_path
+from maintainer.delta.storage.log_paths import is_absolute, log_uri, path_uri
 from maintainer.delta.storage.table_log import LogEntry, TableLog
 from maintainer.engine.protocols import is_one_place
 from maintainer.errors import MaintainerError, NoTable, NotDelta
@@ -60,7 +61,7 @@ class Locator(Protocol):
 
 @dataclass(slots=True)
 class _Known:
-    """What one table's log refers to outside its own folder; read up to the commit ``newest``."""
+    """What one table's log refers to outside its own folder or behind entrances; read up to the commit ``newest``."""
 
     newest: LogEntry | None = None
     files: NeededFiles = field(default_factory=NeededFiles)
@@ -70,16 +71,17 @@ class References:
     """The references of all tables asked for so far; shared by the workers of a run."""
 
     def __init__(self) -> None:
-        self._known: dict[str, _Known] = {}
+        self._known: dict[tuple[str, tuple[str, ...]], _Known] = {}
         self._listed: tuple[tuple[TableRef, ...], tuple[TableRef, ...], float] | None = None
         self._lock = threading.Lock()
 
     def into(
         self, root_uri: str, tables: Iterable[TableRef], locator: Locator
     ) -> tuple[dict[str, NeededFiles], list[str]]:
-        """Return the files that other tables refer to by absolute path, by table, and the problems.
+        """Return the files that other tables refer to, by table, and the problems.
 
-        A table that does not exist refers to nothing. One whose log cannot be read may be a clone: it is named.
+        A table that does not exist refers to nothing. One whose log cannot be read, or whose disk may not be mounted,
+        may be a clone: it is named.
         """
         needed: dict[str, NeededFiles] = {}
         problems: list[str] = []
@@ -93,12 +95,15 @@ class References:
                 files, place = locator.place_of(ref)
                 if is_one_place(StoragePlaces(), place, root_uri):
                     continue  # a table's own log says which of its own files it needs
+                entrances = _entrances(files, place, root_uri)
                 with self._lock:
-                    references = self._refreshed(ref, locator, files, place)
+                    references = self._refreshed(ref, locator, TableLog(files, place), entrances)
             except Exception as error:
                 problem = as_table_error(error, ref.identifier)
                 if not isinstance(problem, (NoTable, NotDelta)):
                     problems.append(_unreadable(ref, problem))
+                elif (empty := _empty_folder(ref)) is not None:
+                    problems.append(_unmounted(ref, empty))
                 continue
             if len(references.files):
                 needed[ref.identifier] = references.files
@@ -112,32 +117,46 @@ class References:
                 self._listed = (tables, beside, time.monotonic() + CATALOG_SECONDS)
             return self._listed[1]
 
-    def _refreshed(self, ref: TableRef, locator: Locator, files: FileStore, root_uri: str) -> _Known:
+    def _refreshed(self, ref: TableRef, locator: Locator, log: TableLog, entrances: tuple[str, ...]) -> _Known:
         """Return a table's references, with those of its commits since they were read.
 
         They are read anew unless the newest commit that was read is still there, the same file: the table may have been
         dropped and made again, or commits between then and now cleaned away.
         """
-        log = TableLog(files, root_uri)
-        commits = log.commits()
-        references = self._known.get(ref.location)
+        commits, root_uri = log.commits(), log.root_uri
+        references = self._known.get((ref.location, entrances))
         if references is None or references.newest not in commits:
             references = _Known()
             if not commits or commits[0].version > 0:
                 # Files that the cleaned-away commits added are in the newest version, or removed by a later commit.
-                references.files.add(_live_outside(locator.facts(ref), root_uri))
+                references.files.add(_live_outside(locator.facts(ref), root_uri, entrances))
         after = -1 if references.newest is None else references.newest.version
         for _, commit in log.bodies(commit for commit in commits if commit.version > after):
-            references.files.add(_outside(commit, root_uri))
+            references.files.add(_outside(commit, root_uri, entrances))
         if commits:
             references.newest = commits[-1]
-        self._known[ref.location] = references
+        self._known[ref.location, entrances] = references
         return references
 
 
-def _outside(commit: bytes, root_uri: str) -> set[str]:
-    """Return the URIs of files outside the root that a commit refers to."""
-    if _OUTSIDE.search(commit) is None:
+def _entrances(files: FileStore, outer_uri: str, root_uri: str) -> tuple[str, ...]:
+    """Return folders in a table's root through which its own relative paths lead into another table's root.
+
+    That is the other root itself, where it lies below, and links beside the table's files that lead to it.
+    """
+    outer, root = canonical_uri(outer_uri), canonical_uri(root_uri)
+    below = [outer_uri + root[len(outer) :]] if root.startswith(outer + "/") else []
+    if files.has_links:
+        for uri, child in files.children(outer_uri).items():
+            target = canonical_uri(uri) if child.is_symlink else ""
+            if target and (f"{root}/".startswith(f"{target}/") or target.startswith(f"{root}/")):
+                below.append(uri)
+    return tuple(below)
+
+
+def _outside(commit: bytes, root_uri: str, entrances: tuple[str, ...]) -> set[str]:
+    """Return the URIs of files outside the root, or behind an entrance, that a commit refers to."""
+    if not entrances and _OUTSIDE.search(commit) is None:
         return set()
     uris: set[str] = set()
     for line in commit.decode("utf-8").split("\n"):
@@ -145,23 +164,42 @@ def _outside(commit: bytes, root_uri: str) -> set[str]:
         for body in (action[kind] for kind in ("add", "remove") if kind in action):
             vector = body.get("deletionVector")
             named = (vector["storageType"], vector["pathOrInlineDv"]) if vector else None
-            uris.update(_outside_of(body["path"], named, root_uri))
+            uris.update(_outside_of(body["path"], named, root_uri, entrances))
     return uris
 
 
-def _outside_of(path: str, vector: tuple[str, str] | None, root_uri: str) -> Iterator[str]:
-    """The URIs outside the root of a file and of its deletion vector, by storage type and encoded path."""
+def _outside_of(path: str, vector: tuple[str, str] | None, root_uri: str, entrances: tuple[str, ...]) -> Iterator[str]:
+    """The URIs of a file and of its deletion vector, by storage type and encoded path, that ``_outside`` looks for."""
     uri = log_uri(root_uri, path)
-    if is_absolute(path) or not uri.startswith(root_uri + "/"):
+    behind = tuple(f"{entrance}/" for entrance in entrances)
+    if is_absolute(path) or not uri.startswith(root_uri + "/") or uri.startswith(behind):
         yield uri
     if vector is not None and vector[0] == "p":
         yield log_uri(root_uri, java_quote(vector[1]) if "%" not in vector[1] else vector[1])
 
 
-def _live_outside(facts: TableFacts, root_uri: str) -> set[str]:
+def _live_outside(facts: TableFacts, root_uri: str, entrances: tuple[str, ...]) -> set[str]:
     files = ((file.path, file.deletion_vector) for file in facts.files)
     named = ((path, None if vector is None else vector_of_id(vector.unique_id)) for path, vector in files)
-    return {uri for path, vector in named for uri in _outside_of(path, vector, root_uri)}
+    return {uri for path, vector in named for uri in _outside_of(path, vector, root_uri, entrances)}
+
+
+def _empty_folder(ref: TableRef) -> str | None:
+    """The folder in which a table's path ends on this machine, if nothing is in it; None where something is."""
+    uri = path_uri(ref.location) if ref.is_path else ""
+    if not uri.startswith("file:"):
+        return None
+    folder = Path(local_path(uri))
+    while not folder.is_dir():
+        folder = folder.parent
+    return None if any(folder.iterdir()) else str(folder)
+
+
+def _unmounted(ref: TableRef, folder: str) -> str:
+    return (
+        f"whether {ref.identifier} needs files of this table is not known: {folder} is empty, so its disk may not be "
+        "mounted; where there is to be no such table, remove its policy or the folder"
+    )
 
 
 def _unreadable(ref: TableRef, problem: MaintainerError) -> str:

@@ -22,6 +22,7 @@ PART = 10_000
 """Files that are looked at together."""
 
 _OF_A_TABLE, _METADATA = (LOG_FOLDER, ".hoodie"), "metadata"
+_OF_A_CHECKPOINT = frozenset({"commits", _METADATA, "offsets", "sources", "state"})
 _SHOWN = 3
 
 
@@ -163,8 +164,10 @@ def list_untracked(
         if num_files + num_folders > max_listed:
             stopped = f"the listing was given up after {max_listed:,} entries"
             return Untracked([], [], Listing(num_folders, num_files, num_requests, stopped))
-        why = None if folder == storage.root_uri else _whose(storage, children)
-        if why is not None:
+        is_root = folder == storage.root_uri
+        if is_root:
+            children = _without_foreign(children, by_reason)
+        elif (why := _whose(storage, children)) is not None:
             by_reason[why].append(folder[len(storage.root_uri) + 1 :])
             continue
         for uri, child in children.items():
@@ -194,12 +197,24 @@ def _whose(storage: TableStorage, children: dict[str, StoredFile]) -> _Foreign |
     names = {child.name: child for child in children.values()}
     if LOG_FOLDER in names or ".hoodie" in names:
         return _Foreign.TABLE
-    metadata = names.get("metadata")
+    metadata = names.get(_METADATA)
     if metadata is not None and metadata.is_dir and _is_iceberg(storage.children(metadata.uri)):
         return _Foreign.TABLE
-    if {"offsets", "commits"} <= names.keys() and metadata is not None:
-        return _Foreign.CHECKPOINT
-    return None
+    return _Foreign.CHECKPOINT if _is_checkpoint(names.keys()) else None
+
+
+def _is_checkpoint(names: Collection[str]) -> bool:
+    return all(name in names for name in ("offsets", "commits", _METADATA))
+
+
+def _without_foreign(children: dict[str, StoredFile], by_reason: dict[_Foreign, list[str]]) -> dict[str, StoredFile]:
+    """Leave out of the root what is another table's or a stream's. Delta's own vacuum hides ``metadata``, too."""
+    is_checkpoint = _is_checkpoint({child.name for child in children.values()})
+    foreign = _OF_A_CHECKPOINT if is_checkpoint else {_METADATA}
+    found = {child.name for child in children.values() if child.name in foreign and (child.is_dir or is_checkpoint)}
+    if found:
+        by_reason[_Foreign.CHECKPOINT if is_checkpoint else _Foreign.TABLE].extend(sorted(found))
+    return {uri: child for uri, child in children.items() if child.name not in found}
 
 
 def is_hidden(name: str, partition_columns: tuple[str, ...]) -> bool:

@@ -188,7 +188,7 @@ def _untracked(
         known_files.add(chain(log.named_uris(), protected), root_uri=storage.root_uri)
     # The log may name a file under another spelling: then it is known.
     files = [file for file in untracked.files if known_files.need_of(file) is None]
-    first = log.times[0] if log.times else (facts.version + 1, question.now_ms)
+    first = log.begins or (facts.version + 1, question.now_ms)
     if first[0] == 0 or first[1] <= question.removed_before_ms:
         return files, untracked.listing
     stopped = f"the log begins at version {first[0]}, later than what must be kept" + (

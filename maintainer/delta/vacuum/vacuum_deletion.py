@@ -30,6 +30,7 @@ from maintainer.delta.vacuum.file_deletion import (
     PlannedFiles,
     PresentFiles,
     check_unchanged,
+    is_as_planned,
     take_away,
 )
 from maintainer.delta.vacuum.log_watch import LogWatch
@@ -48,7 +49,7 @@ from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.progress import Phase
 from maintainer.model.run.receipts import VacuumReceipt
 from maintainer.model.table.commit_records import CommitStamp
-from maintainer.model.table.table_facts import RemovedFile, TableFacts
+from maintainer.model.table.table_facts import TableFacts
 from maintainer.planning.vacuum.deletion_limits import refuse_trash
 
 MAX_NAMED = 5
@@ -135,6 +136,7 @@ class Deletion:
         self._look = ListedFolders(self._storage.files)
         self._meter = self._tools.meter
         self._run_id = ""
+        self._is_begun = False
 
     def run(self, run_id: str, before_delete: BeforeCommit) -> VacuumReceipt:
         """Look, delete, look again; see ``vacuum``."""
@@ -233,6 +235,8 @@ class Deletion:
             other_commit = commit_of(entry, info_of(actions))
             if other_commit.operation.upper().startswith(_REVIVING):
                 raise self._conflict(f"the table was restored or cloned over ({other_commit})")
+            if entry.version > self._read_version and any("metaData" in act or "protocol" in act for act in actions):
+                raise self._conflict(f"the table's settings or protocol changed meanwhile ({other_commit})")
             named = NeededFiles()
             for action in actions:
                 if "add" in action or "remove" in action:
@@ -280,7 +284,7 @@ class Deletion:
         self._meter.begin(Phase.LOOKING)
         for part in self._look.parts_there(self._planned, seen_of(self._planned, self._meter.files)):
             for uri, file_now in sieve.free(part).items():
-                if _unchanged(self._planned[uri], file_now):
+                if is_as_planned(self._planned[uri], file_now):
                     self._present.add(file_now)
         if protections := tuple(sieve.protections()):
             raise self._refused(
@@ -325,8 +329,11 @@ class Deletion:
         with table_errors(self._facts.ref.identifier):
             assert self._watch is not None
             entries = self._watch.newer()
-            for start in (entry for entry in entries if entry.version == first):
-                self._check_clock(start)
+            if not self._is_begun:
+                if not (begun := [entry for entry in entries if entry.version == first]):
+                    raise self._conflict("the log as it is listed lacks the deletion's own commit", f"version {first}")
+                self._check_clock(begun[0])
+                self._is_begun = True
             self._check_commits(entries)
 
     def _check_clock(self, entry: LogEntry) -> None:
@@ -391,10 +398,3 @@ class Deletion:
 
 def _file_text(path: str, error: str | None) -> str:
     return f"{path} ({error})" if error else path
-
-
-def _unchanged(planned: RemovedFile, current: StoredFile) -> bool:
-    """Whether a file is as planned: an untracked file that was written to since then is in use."""
-    if planned.kind != "untracked":
-        return True
-    return (current.modification_time_ms, current.size_bytes) == (planned.removed_at_ms, planned.size_bytes)

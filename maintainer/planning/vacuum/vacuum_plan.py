@@ -156,11 +156,12 @@ def _protected(
         left_alone.append(
             LeftAlone(Reason(ReasonCode.LIVE_AGAIN, f"{_files_text(revived)} removed once and live again"))
         )
-    unproven = [file for file in old if file.path not in live and _is_unproven(file, record)]
+    free = [file for file in old if file.path not in live]
+    going = free if policy.vacuum.delete_untracked else [file for file in free if file.kind != UNTRACKED]
+    unproven = [file for file in going if _is_unproven(file, record)]
     if unproven:
         text = f"{_files_text(unproven)} kept: {unproven_text(record.unproven_versions)}"
         left_alone.append(LeftAlone(Reason(ReasonCode.UNPROVEN_REWRITE, text, policy.place_of("vacuum"))))
-    free = [file for file in old if file.path not in live and not _is_unproven(file, record)]
     untracked = [file for file in free if file.kind == UNTRACKED]
     if untracked and not policy.vacuum.delete_untracked:
         age = format_duration(policy.vacuum.untracked_age_seconds)
@@ -168,8 +169,7 @@ def _protected(
         text = f"{_files_text(untracked)} that the log does not mention{begins}; `deleteUntracked: true` would delete "
         text += f"those unchanged for {age}"
         left_alone.append(LeftAlone(Reason(ReasonCode.UNTRACKED, text, policy.place_of("vacuum.deleteUntracked"))))
-        free = [file for file in free if file.kind != UNTRACKED]
-    return tuple(free), left_alone
+    return tuple(file for file in going if not _is_unproven(file, record)), left_alone
 
 
 def _left_by_storage(storage: StorageLook) -> Iterable[LeftAlone]:
@@ -242,9 +242,8 @@ def _step(
 
 
 def _is_unproven(file: RemovedFile, record: TableRecord) -> bool:
-    if not record.unproven_versions or file.kind == UNTRACKED:
-        return False
-    return file.removed_in_version is None or file.removed_in_version in record.unproven_versions
+    unproven = record.unproven_versions
+    return bool(unproven) and (file.removed_in_version is None or file.removed_in_version in unproven)
 
 
 def _files_text(files: Sequence[RemovedFile]) -> str:

@@ -53,9 +53,19 @@ class LogReplay:
     maintenance: tuple[TableCommit, ...] = ()
 
     @property
+    def begins(self) -> tuple[int, int] | None:
+        """The oldest commit that the log still holds with all that follow: its version, and when it was committed."""
+        first: tuple[int, int] | None = None
+        for version, moment in reversed(self.times):
+            if first is not None and version != first[0] - 1:
+                break
+            first = (version, moment)
+        return first
+
+    @property
     def first_version(self) -> int | None:
-        """The oldest commit that the log still holds."""
-        return self.times[0][0] if self.times else None
+        """The oldest commit that the log still holds with all that follow."""
+        return self.begins[0] if self.begins else None
 
     @property
     def head(self) -> int:

@@ -64,6 +64,45 @@ class TestA05ShallowClones:
         work.reader.beside = CatalogAway("the catalog does not answer")
         vacuum(lake, source, work)
 
+    @pytest.mark.parametrize(("there", "is_known"), [("", False), ("lake", False), ("lake/other", True), (None, True)])
+    def test_where_the_disk_of_a_clone_may_not_be_mounted_nothing_is_deleted(
+        self, lake: Path, there: str | None, is_known: bool
+    ) -> None:
+        """An empty folder where the table should be is a sign of it; a folder with other things in it is none."""
+        source = self.lake_of(lake)
+        mount = lake.parent / "mount"
+        if there is not None:
+            (mount / there).mkdir(parents=True)
+        work = Vacuuming(policies(), (source.ref, TableRef(f"{mount}/lake/clone")))
+        assert (ReasonCode.CANNOT_BE_SURE in codes(work.plan(source))) is not is_known
+        vacuum(lake, source, work, *(["needed.parquet", "free.parquet"] if is_known else []))
+
+    @pytest.mark.parametrize("layout", ["below", "below, log cleaned", "through a link", "other spelling"])
+    def test_a_table_around_this_one_names_its_files_by_relative_paths(self, lake: Path, layout: str) -> None:
+        """As after CONVERT TO DELTA of the outer folder, or where a folder of partitions is a link to a table."""
+        inner = self.lake_of(lake if layout == "through a link" else lake / "outer")
+        outer = AgedTable(lake / ("other" if layout == "through a link" else "outer"))
+        if layout == "through a link":
+            (outer.path / "t").symlink_to(inner.path)
+        name = "t/needed.parquet"
+        add = outer.add_action(name, 60)
+        if layout == "other spelling":
+            add["add"]["path"] = ".//%74/needed.parquet"
+        outer.commit(50, add, operation="CONVERT")
+        work = Vacuuming(policies(), (inner.ref, outer.ref))
+        if layout == "below, log cleaned":
+            outer.commit(40, operation="WRITE")
+            facts = {table.ref: work.reader.facts(table.ref) for table in (inner, outer)}
+            work.reader.facts = lambda ref: facts[ref]  # type: ignore[method-assign]
+            for version in (0, 1):
+                (outer.path / "_delta_log" / f"{version:020}.json").unlink()
+        assert ReasonCode.KEPT_FOR_CLONE in codes(work.plan(inner))
+        before = tree(lake)
+        step = work.step(inner)
+        assert step is not None
+        work.delete(inner, step)
+        assert_only(lake, before, str((inner.path / "free.parquet").relative_to(lake)))
+
     def test_a_clone_of_a_clone_and_one_whose_newest_version_is_its_own(self, lake: Path) -> None:
         source = self.lake_of(lake)
         first = clone_of(source, lake / "first", "needed.parquet")

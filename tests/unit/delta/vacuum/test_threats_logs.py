@@ -207,6 +207,21 @@ class TestA19LogsThatNoLongerReachBack:
         ]
         assert_only(lake, before)
 
+    @pytest.mark.parametrize("days_ago", [3, 20])
+    def test_a_log_with_a_gap_begins_behind_it(self, lake: Path, days_ago: int) -> None:
+        """What the commits of the gap said is lost, as what earlier ones did."""
+        table, work = self.forgotten(lake)
+        table.commit(days_ago, operation="WRITE")
+        facts = replace(work.reader.facts(table.ref), version=4)
+        work.reader.facts = lambda ref: facts  # type: ignore[method-assign]
+        for version in (1, 2, 3):
+            (table.path / "_delta_log" / f"{version:020}.json").unlink()
+        for name in ("a.parquet", "b.parquet", "c.parquet"):
+            touch(table.path / name, table.at(60))
+        step = work.step(table)
+        untracked = [] if step is None else [file.path for file in step.files]
+        assert untracked == ([] if days_ago == 3 else ["a.parquet", "b.parquet", "c.parquet"])
+
     def test_nothing_untracked_where_it_does_not(self, lake: Path) -> None:
         table, work = self.forgotten(lake)
         table.commit(3, operation="WRITE")
@@ -312,6 +327,25 @@ class TestA20UnprovenRewrites:
         work = Vacuuming(policies(delete_untracked=untracked), record=record)
         assert work.step(table) is None
         vacuum(lake, table, work)
+
+    def test_what_they_replaced_stays_when_the_log_no_longer_names_it(self, lake: Path) -> None:
+        """Then it is an untracked file: it may be the only right copy of its rows."""
+        table = old_table(lake / "t")
+        for days_ago in (19, 18):
+            table.append(days_ago, f"{days_ago}.parquet")
+        log = table.path / "_delta_log"
+        commits = [log / f"{version:020}.json" for version in range(4)]
+        state = [line for commit in commits[:3] for line in commit.read_text().splitlines() if "commitInfo" not in line]
+        kept = [line for line in state if "a.parquet" not in line or "ab.parquet" in line]
+        commits[3].write_text("\n".join([*kept, commits[3].read_text()]))
+        touch(commits[3], table.at(19))
+        for commit in commits[:3]:
+            commit.unlink()
+        touch(table.path / "a.parquet", table.at(60))
+        unproven = Vacuuming(policies(delete_untracked=True), record=TableRecord(unproven_versions=(2,)))
+        assert ReasonCode.UNPROVEN_REWRITE in codes(unproven.plan(table))
+        vacuum(lake, table, unproven)
+        vacuum(lake, table, Vacuuming(policies(delete_untracked=True)), "a.parquet")
 
     def recorded(self, runs_dir: Path, facts: TableFacts, proofs: list[tuple[TableFacts, int, str]]) -> TableRecord:
         """What the run folders say after a compaction that landed as version 2, and these checks of it."""

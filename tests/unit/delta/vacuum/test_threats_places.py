@@ -194,6 +194,26 @@ class TestA09ForeignFiles:
         gone = [FOREIGN[0], FOREIGN[1], FOREIGN[5], FOREIGN[6], FOREIGN[7], "a.parquet"]
         vacuum(lake, table, work, *gone)
 
+    @pytest.mark.parametrize(
+        ("names", "gone"),
+        [
+            (("metadata/v1.metadata.json", "metadata/snap-1.avro", "metadata/version-hint.text"), ()),
+            (("metadata", "offsets/0", "commits/0", "state/0/0/1.delta", "sources/0/0"), ()),
+            (("metadata", "offsets/0"), ("metadata", "offsets/0")),
+        ],
+        ids=["Iceberg of the same files", "a stream's checkpoint", "neither"],
+    )
+    def test_what_others_keep_in_the_tables_own_root_stays(
+        self, lake: Path, names: tuple[str, ...], gone: tuple[str, ...]
+    ) -> None:
+        table = old_table(lake / "t")
+        for name in names:
+            table.file(name, 200, b"{}")
+        work = Vacuuming(policies(delete_untracked=True))
+        texts = [entry.reason.text for entry in work.plan(table).left_alone]
+        assert any(text.startswith("a folder holds") for text in texts) is not bool(gone), texts
+        vacuum(lake, table, work, "a.parquet", *gone)
+
     def test_an_untracked_file_that_changed_or_was_committed_since_the_plan_stays(self, lake: Path) -> None:
         table = old_table(lake / "t")
         for name in ("changed.parquet", "committed.parquet"):

@@ -6,6 +6,7 @@ import os
 import shutil
 import tracemalloc
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -204,6 +205,46 @@ class TestA22ALogThatChanges:
         assert step is not None
         receipt = work.delete(table, step, after_start=lambda: os.unlink(table.path / "_delta_log" / f"{0:020}.json"))
         assert receipt.num_files_deleted == 1
+
+    @pytest.mark.parametrize(
+        ("action", "is_taken"),
+        [
+            ({"metaData": {"id": "t", "configuration": {"delta.deletedFileRetentionDuration": "365 days"}}}, False),
+            ({"protocol": {"minReaderVersion": 3, "minWriterVersion": 7}}, False),
+            ({"txn": {"appId": "a", "version": 1}}, True),
+        ],
+        ids=["settings", "protocol", "neither"],
+    )
+    def test_other_settings_since_the_deletion_began(self, lake: Path, action: dict[str, Any], is_taken: bool) -> None:
+        """What they forbid is read once, when it begins."""
+        table = old_table(lake / "t")
+        work = Vacuuming(policies())
+        step = work.step(table)
+        assert step is not None
+        before = tree(lake)
+
+        def commit() -> None:
+            table.commit(0, action, operation="SET TBLPROPERTIES")
+
+        with nullcontext() if is_taken else pytest.raises(CommitConflict, match="settings or protocol changed"):
+            work.delete(table, step, after_start=commit)
+        assert_only(lake, before, *(["t/a.parquet"] if is_taken else []))
+
+    def test_a_listing_that_lacks_our_own_commit(self, lake: Path) -> None:
+        """It may lack those of others as well."""
+        table = old_table(lake / "t")
+        work = Vacuuming(policies())
+        step = work.step(table)
+        assert step is not None
+        before = tree(lake)
+
+        class Stale(LocalTable):
+            def log_files(self) -> dict[str, StoredFile]:
+                return {uri: file for uri, file in super().log_files().items() if not file.name.startswith(f"{3:020}")}
+
+        with pytest.raises(CommitConflict, match="lacks the deletion's own commit"):
+            work.delete(table, step, storage=Stale(table.path))
+        assert_only(lake, before)
 
     def test_another_table_under_the_same_versions(self, lake: Path) -> None:
         table = old_table(lake / "t")
