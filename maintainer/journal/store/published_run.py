@@ -21,8 +21,8 @@ from maintainer.journal.store.run_pulse import PULSE_SECONDS, EndedByAnother, Ru
 from maintainer.journal.store.state_mirror import StateMirror
 from maintainer.model.plan.plan import Problem
 
-SIGNS = 4
-"""Signs of life within the time after which a run without one counts as dead."""
+SIGN_SECONDS = PULSE_SECONDS / 4
+"""Between two signs of life, of which three may fail before a run counts as dead; between two publications, too."""
 
 AWAY_SECONDS = 30.0
 """After a failure nothing that may wait is tried for so long."""
@@ -39,9 +39,11 @@ class PublishedRun:
         self._ahead_ms = store_ms - time.time_ns() // 1_000_000
         self._pulse = RunPulse(mirror.storage, run_id, self.now_ms)
         self._beating = threading.Lock()
-        self._closed = threading.Event()
+        self._published, self._ended = threading.Event(), threading.Event()
         self._away_until = 0.0
-        self._thread = threading.Thread(target=self._beat, name="maintainer-publish", daemon=True)
+        # Signs of life have a thread of their own: publishing may take long.
+        self._publisher = threading.Thread(target=self._publish, name="maintainer-publish", daemon=True)
+        self._beater = threading.Thread(target=self._beat, name="maintainer-pulse", daemon=True)
 
     @staticmethod
     def begin(mirror: StateMirror, run_id: str) -> PublishedRun:
@@ -54,9 +56,14 @@ class PublishedRun:
         run = PublishedRun(mirror, run_id, mirror.storage.store_ms())
         mirror.own_run = run_id
         run._pulse.begin()
-        mirror.fetch(run.now_ms(), ended_by=run_id)
-        mirror.publish()
-        run._thread.start()
+        run._beater.start()
+        try:
+            mirror.fetch(run.now_ms(), ended_by=run_id)
+            mirror.publish()
+        except BaseException:
+            run._stop_beating()
+            raise
+        run._publisher.start()
         return run
 
     def now_ms(self) -> int:
@@ -84,7 +91,7 @@ class PublishedRun:
                     self._pulse.renew_if_late()
             self._mirror.publish_record(self._run_id)
         except EndedByAnother as error:
-            raise self._ended(error) from error
+            raise self._ended_by(error) from error
         except OSError as error:
             self._away_until = time.monotonic() + AWAY_SECONDS
             if required:
@@ -126,18 +133,20 @@ class PublishedRun:
         Returns:
             What could not be published, and waits here.
         """
-        self._closed.set()
-        self._thread.join(timeout=PULSE_SECONDS)
+        self._published.set()
+        self._publisher.join(timeout=PULSE_SECONDS)
         self._mirror.own_run = self._run_id
         try:
             self._mirror.publish()
         except OSError as error:
+            self._stop_beating()
             return Problem(
                 LEFT_HERE,
                 f"other machines do not see all of this run yet: {error.strerror or error}",
                 str(self._mirror.runs_dir / self._run_id),
                 "what is missing there is on this machine, and its next run publishes it",
             )
+        self._stop_beating()
         with contextlib.suppress(OSError):  # it stops by itself
             self._pulse.end()
         with contextlib.suppress(OSError):
@@ -145,16 +154,21 @@ class PublishedRun:
         return None
 
     def _beat(self) -> None:
-        while not self._closed.wait(PULSE_SECONDS / SIGNS):
-            try:
-                with self._beating:
-                    self._pulse.renew()
+        while not self._ended.wait(SIGN_SECONDS):
+            with contextlib.suppress(OSError, EndedByAnother), self._beating:  # asked again before the next commit
+                self._pulse.renew()
+
+    def _stop_beating(self) -> None:
+        self._ended.set()
+        self._beater.join(timeout=PULSE_SECONDS)
+
+    def _publish(self) -> None:
+        while not self._published.wait(SIGN_SECONDS):
+            with contextlib.suppress(OSError):  # what is required is tried again before the next commit
                 self._mirror.publish()
                 self._away_until = 0.0
-            except (OSError, EndedByAnother):
-                continue  # asked again before the next commit
 
-    def _ended(self, error: EndedByAnother) -> FolderUnwritable:
+    def _ended_by(self, error: EndedByAnother) -> FolderUnwritable:
         return FolderUnwritable(
             "another run ended this one, so nothing more is committed",
             code=ENDED, where=self._mirror.storage.uri,

@@ -1,22 +1,21 @@
 """The cache of a state that lies on an object store: former runs are fetched into it, a run is published from it.
 
 A run works in the cache as in any state. Every object has one writer: a run's own files, and for each run that found
-something out about an earlier one a record of its own, ``events.<run>.jsonl``. So a copy in either direction never
-meets a conflict. What several runs change, leases and ``state.json``, is replaced on the store itself as it was read.
+something out about an earlier one a record of its own, ``events.<run>.jsonl``. What a run of this machine writes is
+published from here and never fetched; all else, which any process of this machine may have fetched, is never published.
+So a copy in either direction never meets a conflict. Of rows that wait for the ledger, which more than one may make,
+the index (``store_index``) says which were fetched. What several runs change, leases and ``state.json``, is replaced
+on the store itself as it was read.
 
-Records grow. On the store they are cut into parts of ``PART_BYTES``, of which only the last is ever written again. An
-index says which content of the cache the store has. It only saves requests. Where it is lost or damaged, objects are
-fetched again and files published again.
+Records grow. On the store they are cut into parts of ``PART_BYTES``, of which only the last is ever written again.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from maintainer.engine.store.object_storage import ObjectStorage
@@ -30,74 +29,14 @@ from maintainer.journal.event_log import (
     is_event_file,
     is_locked,
 )
-from maintainer.journal.folder.atomic_files import PRIVATE_FOLDER, exclusive, write_atomically
+from maintainer.journal.folder.atomic_files import PRIVATE_FOLDER, write_atomically
 from maintainer.journal.folder.run_folder import is_run_id, run_folders
 from maintainer.journal.ledger.ledger_pending import MARK_FILE, PENDING_FILE
 from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE
 from maintainer.journal.memory.table_records import STATE_FILE
 from maintainer.journal.store.run_pulse import PULSE_SECONDS, living_runs
-from maintainer.model.codec import decode
+from maintainer.journal.store.store_index import MirroredObject, StoreIndex
 from maintainer.units import grouped
-
-INDEX_FILE = "store_index.json"
-
-
-@dataclass(frozen=True, slots=True)
-class MirroredObject:
-    """One object, and the file (or the part of a file) that it has the content of.
-
-    ``file_size_bytes`` and ``file_time_ns`` are those of the file when both were the same; 0 for a part of a record.
-    """
-
-    size_bytes: int
-    tag: str
-    file_size_bytes: int = 0
-    file_time_ns: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Index:
-    objects: dict[str, MirroredObject]
-
-
-class StoreIndex:
-    """The index of one cache; two processes may use one. Not for several threads at once."""
-
-    def __init__(self, cache: Path) -> None:
-        self._path = cache / INDEX_FILE
-        self._objects = self._read()
-        self._changed: dict[str, MirroredObject | None] = {}
-
-    def get(self, name: str) -> MirroredObject | None:
-        """Return what is known of an object."""
-        return self._objects.get(name)
-
-    def put(self, name: str, entry: MirroredObject) -> None:
-        """Remember that an object has the content of a file here."""
-        self._objects[name] = self._changed[name] = entry
-
-    def drop(self, name: str) -> None:
-        self._objects.pop(name, None)
-        self._changed[name] = None
-
-    def names(self, folder: str) -> Iterator[str]:
-        """Yield the names of the objects below a folder."""
-        return (name for name in tuple(self._objects) if name.startswith(folder))
-
-    def save(self) -> None:
-        """Keep what changed, beside what another process kept meanwhile; never raises."""
-        if not self._changed:
-            return
-        with contextlib.suppress(OSError), exclusive(self._path.with_suffix(".lock")):
-            objects = {name: entry for name, entry in (self._read() | self._changed).items() if entry is not None}
-            write_atomically(self._path, json.dumps(asdict(_Index(objects))).encode("utf-8", "surrogatepass"))
-            self._changed.clear()
-
-    def _read(self) -> dict[str, MirroredObject]:
-        with contextlib.suppress(OSError, ValueError):
-            return decode(_Index, json.loads(self._path.read_bytes())).objects
-        return {}
-
 
 RUNS = "runs"
 SHARED_FILES = (MARK_FILE, "hook_commits.json", "found_tables.json")
@@ -121,6 +60,7 @@ class StateMirror:
         self.storage = storage
         self.cache = cache
         self._lock = threading.RLock()
+        self._writing: dict[Path, threading.Lock] = {}
         self.runs_dir.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         (cache / ONE_WRITER).touch()
         self._index = StoreIndex(cache)
@@ -146,39 +86,48 @@ class StateMirror:
             OSError: The cache cannot be written.
         """
         with self._lock:
+            self._index.refresh()
             before = living_runs(self.storage, now_ms, ended_by=ended_by)
             objects = {stored.name: stored for stored in self.storage.listed(f"{RUNS}/")}
             living = {**before, **living_runs(self.storage, now_ms, ended_by=ended_by)}
             folded = self._fetch_state()
             runs = grouped(objects.values(), lambda stored: stored.name.split("/")[1])
-            wanted: list[StoredObject] = []
+            wanted, ended = list[StoredObject](), list[Path]()
             for number, run_id in enumerate(sorted(filter(is_run_id, runs), reverse=True)):
                 folder = self.runs_dir / run_id
                 folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
                 if run_id == self.own_run or is_locked(folder / EVENTS_FILE):
                     continue
-                known = run_id in folded and not (everything and number < MAX_RUNS)
+                # One that was seen alive is fetched as it ended.
+                seen = run_id in folded and not (folder / ELSEWHERE).exists()
+                known = seen and not (everything and number < MAX_RUNS)
                 wanted += _wanted(runs[run_id], known=known, newest=number < NEWEST_RUNS)
                 # Silence counts once a run had time to say that it lives: it begins with its pulse.
                 quiet = max(stored.modified_ms for stored in runs[run_id]) + PULSE_SECONDS * 1000 < now_ms
                 elsewhere = living.get(run_id, not quiet and run_id not in folded)
-                _mark(folder, elsewhere=elsewhere and not (folder / HERE).exists())
+                if elsewhere and not (folder / HERE).exists():
+                    (folder / ELSEWHERE).touch()
+                else:
+                    ended.append(folder)
             self._fetch(wanted)
+            for folder in ended:
+                (folder / ELSEWHERE).unlink(missing_ok=True)
             self._forget_deleted(objects)
             self._index.save()
 
     def publish(self) -> None:
-        """Copy to the store what changed in the cache, also what an earlier run on this machine could not.
+        """Copy to the store what runs of this machine wrote, also what an earlier one could not.
 
         Raises:
             StoreFailure: The store cannot be written; what is left waits for the next call.
             OSError: A file cannot be read.
         """
         with self._lock:
+            self._index.refresh()
             try:
                 for folder in run_folders(self.runs_dir):
                     living = is_alive(folder.path / EVENTS_FILE)
-                    for path in _files_of(folder.path):
+                    for path in self._written_here(folder.path):
                         if not living or self.own_run in (folder.run_id, _writer(path)):
                             self._publish(path)
                     self._delete_appended(folder.path, living=living)
@@ -190,16 +139,17 @@ class StateMirror:
     def publish_record(self, run_id: str) -> None:
         """Copy the record of a run, and its plan, which must be known where a commit may be open.
 
+        It waits for nothing else that is copied.
+
         Raises:
             StoreFailure: The store cannot be written.
             OSError: A file cannot be read.
         """
-        with self._lock:
-            folder = self.runs_dir / run_id
-            for name in (PLAN_FILE, RESULTS_FILE):
-                if self._index.get(f"{RUNS}/{run_id}/{name}") is None:
-                    self._publish(folder / name)
-            self._publish(folder / EVENTS_FILE)
+        folder = self.runs_dir / run_id
+        for name in (PLAN_FILE, RESULTS_FILE):
+            if self._index.get(f"{RUNS}/{run_id}/{name}") is None:
+                self._publish(folder / name)
+        self._publish(folder / EVENTS_FILE)
 
     def keep_state(self, data: bytes) -> None:
         """Write ``state.json`` into the cache, as it is on the store."""
@@ -243,7 +193,7 @@ class StateMirror:
             here = path.stat().st_size if path.is_file() else 0
             if here >= number * PART_BYTES + stored.size_bytes:
                 return False  # a record only grows, and the one here has this part
-        elif path.is_file() and self._waits(path):
+        elif path.is_file() and (self._waits(path) or self._is_own(path)):
             return False
         return entry is None or content_tag(entry.tag) != content_tag(stored.tag) or not path.is_file()
 
@@ -252,8 +202,23 @@ class StateMirror:
         entry = self._index.get(self._name(path))
         if not path.is_file() or entry is None:
             return False
-        status = path.stat()
-        return (entry.file_size_bytes, entry.file_time_ns) != (status.st_size, status.st_mtime_ns)
+        return not entry.is_of(path.stat())
+
+    def _written_here(self, folder: Path) -> list[Path]:
+        """What this machine may have written into the folder of a run."""
+        is_own = self._began_here(folder.name)
+        return [
+            path
+            for path in _files_of(folder)
+            if path.name == PENDING_FILE or (is_own if (by := _writer(path)) is None else self._began_here(by))
+        ]
+
+    def _is_own(self, path: Path) -> bool:
+        """Whether only this machine writes a file of a run; another one may make rows that wait for the ledger."""
+        return path.name != PENDING_FILE and self._began_here(path.parent.name)
+
+    def _began_here(self, run_id: str) -> bool:
+        return (self.runs_dir / run_id / HERE).exists()
 
     def _write(self, path: Path, data: bytes, name: str, tag: str) -> None:
         write_atomically(path, data)
@@ -266,23 +231,27 @@ class StateMirror:
             write_atomically(path, before + data)
 
     def _publish(self, path: Path) -> None:
+        # What one thread has read must not replace what another one has read later.
+        with self._writing.setdefault(path, threading.Lock()):
+            if is_event_file(path.name):
+                self._publish_parts(path)
+            else:
+                self._publish_document(path)
+
+    def _publish_document(self, path: Path) -> None:
         try:
             status = path.stat()
         except FileNotFoundError:
             return
         name = self._name(path)
-        if is_event_file(path.name):
-            self._publish_parts(path, name)
-            return
         entry = self._index.get(name)
-        same = entry is not None and (entry.file_size_bytes, entry.file_time_ns) == (status.st_size, status.st_mtime_ns)
-        if not same and status.st_size <= MAX_FILE_BYTES:
+        if (entry is None or not entry.is_of(status)) and status.st_size <= MAX_FILE_BYTES:
             data = path.read_bytes()
             tag = self.storage.write(name, data)
             self._index.put(name, MirroredObject(len(data), tag, status.st_size, status.st_mtime_ns))
 
-    def _publish_parts(self, path: Path, name: str) -> None:
-        data = path.read_bytes()
+    def _publish_parts(self, path: Path) -> None:
+        name, data = self._name(path), path.read_bytes()
         data = data[: data.rfind(b"\n") + 1]  # a line that is being written is for the next time
         for number in range(-(-len(data) // PART_BYTES)):
             part = data[number * PART_BYTES : (number + 1) * PART_BYTES]
@@ -343,11 +312,3 @@ def _wanted(objects: Iterable[StoredObject], *, known: bool, newest: bool) -> It
             continue
         if not known or file == PENDING_FILE or (newest and (record or file == "lessons.json")):
             yield stored
-
-
-def _mark(folder: Path, *, elsewhere: bool) -> None:
-    """Record whether a run goes on on another machine, whose lock nobody sees here."""
-    if elsewhere:
-        (folder / ELSEWHERE).touch()
-    else:
-        (folder / ELSEWHERE).unlink(missing_ok=True)
