@@ -202,6 +202,9 @@ class TableReader(HistoryReader, Protocol):
     def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
         """Return the stamp of a version's commit; None where it is not ours, or the log has it no more."""
 
+    def has_commit(self, facts: TableFacts, version: int) -> bool:
+        """Return whether the log still has a version's commit."""
+
 
 class TableWriter(Protocol):
     """Carries out one commit (or one deletion) on one table. ``facts`` pin the table's id and location."""

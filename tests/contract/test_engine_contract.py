@@ -102,6 +102,7 @@ def test_a_rewrite_lands_with_its_proof_its_figures_and_its_stamp(contract: Cont
     assert reader.find_commit(facts, stamp(), after_version=receipt.version) is None
     assert reader.find_commit(facts, stamp(batch=1), after_version=facts.version) is None
     assert (reader.stamp_of(after, receipt.version), reader.stamp_of(after, facts.version)) == (stamp(), None)
+    assert [reader.has_commit(after, receipt.version + n) for n in (0, 1)] == [True, False]
     newest, *older = reader.commits(table.ref, CommitsWanted(2, counted=True)).commits
     assert (newest.version, newest.stamp) == (receipt.version, stamp())
     assert [commit.version for commit in older] == [facts.version]

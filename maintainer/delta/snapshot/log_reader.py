@@ -17,7 +17,7 @@ from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.actions import LoggedFile, PartitionNames, read_protocol
-from maintainer.delta.log.commit_history import find_stamp, paths_of_rewrites, paths_of_zorder, read_stamp
+from maintainer.delta.log.commit_history import commit_at, find_stamp, paths_of_rewrites, paths_of_zorder, read_stamp
 from maintainer.delta.log.replay.version_replay import LogState, ReplayedVersion, replay_version
 from maintainer.delta.log.schema_names import indexed_schema, logical_names, physical_path_to_logical
 from maintainer.delta.log.table_updates import read_updates
@@ -166,6 +166,10 @@ class LogQuestions(ABC):
     def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
         with self._reading(facts.ref.identifier):
             return read_stamp(self._log_of(facts), version)
+
+    def has_commit(self, facts: TableFacts, version: int) -> bool:
+        with self._reading(facts.ref.identifier):
+            return commit_at(self._log_of(facts), version) is not None
 
     def updates(
         self, facts: TableFacts, *, since_ms: int, after_version: int, until_version: int | None = None

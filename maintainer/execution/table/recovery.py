@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -166,11 +166,16 @@ def settle(
     work = StepWork(step_id=f"{worker.plan.ref.identifier}/settle", kind="settle", facts=facts)
     settling = _Settling(worker, work, record, facts)
     intents = [intent for intent in intents if intent.table_id == facts.table_id]
-    # While nobody had asked the log, the record assumed the next version.
-    debt = set(record.unproven_versions) - {intent.read_version + 1 for intent in intents}
     unproven = {version for intent in intents if (version := settling.unproven_version(intent)) is not None}
+    debt = set(record.unproven_versions) - settling.answered - unproven
     unproven = (unproven | debt) - settling.proven_now(debt)
     return replace(record, unproven_versions=tuple(sorted(unproven))), work
+
+
+_OF_LOST_COMMIT = (
+    "may have landed: the log no longer has version {}, which counts as not proven; if the table is right, "
+    "`maintainer verify TABLE --accept REASON`"
+)
 
 
 @dataclass(slots=True)
@@ -179,6 +184,8 @@ class _Settling:
     work: StepWork
     record: TableRecord
     facts: TableFacts
+    answered: set[int] = field(default_factory=set)
+    """Versions that intents became, and those that the record assumed while nobody had asked the log."""
 
     def unproven_version(self, intent: Intent) -> int | None:
         """Settle an intent; returns the version that it became, where that could not be checked."""
@@ -191,23 +198,43 @@ class _Settling:
             if is_own:
                 self._settle_deletion(intent, moved)
             return None
-        version = self.worker.engine.reader.find_commit(facts, intent.stamp, after_version=intent.read_version)
-        how = "did not land" if version is None else f"landed as version {version}"
+        version, guess = self._version_of(intent), intent.read_version + 1
+        lost = _OF_LOST_COMMIT.format(guess) if version is None and not self._tells(guess) else None
+        how = lost or ("did not land" if version is None else f"landed as version {version}")
         where = "" if is_own else f" at {intent.location}, which has the same table id; here it {how}"
         work.notes.append(f"run {intent.stamp.run_id} ended in the middle of a commit{where or f', which {how}'}")
         if version is None:
+            stay = f"the commit {lost}" if lost else _what_stays(intent)
             if is_own:
-                stay = _what_stays(intent)
-                work.notes[-1] += f"; {stay}" if stay else ""
+                work.notes[-1] += f"; {stay}" if stay and not lost else ""
                 detail = "; ".join(part for part in (stay, moved) if part) or None
-                journal.settled(intent, CommitEnd.NOT_LANDED, None, detail=detail)
-            return None
+                end = CommitEnd.UNKNOWN if lost else CommitEnd.NOT_LANDED
+                receipt = CommitReceipt(guess, intent.read_version) if lost else None
+                journal.settled(intent, end, receipt, detail=detail)
+            return guess if lost and intent.kind != "set_properties" else None
         if is_own:
             # Recorded before it is checked: a version that landed counts as not proven until the check has passed, and
             # one that fails its check must be known all the same.
             receipt = receipt_from_log(self.worker.engine, facts, version, intent.read_version)
             journal.settled(intent, CommitEnd.LANDED, receipt, detail=moved)
         return None if intent.kind == "set_properties" or self._check(intent.stamp, version) else version
+
+    def _version_of(self, intent: Intent) -> int | None:
+        """Return the version that an intent became here; it, and what the record assumed of the intent, is answered.
+
+        Not where the log cannot tell, or has a commit of ours there: another run made that, and it may be unproven too.
+        """
+        reader, guess = self.worker.engine.reader, intent.read_version + 1
+        version = reader.find_commit(self.facts, intent.stamp, after_version=intent.read_version)
+        if version is not None:
+            self.answered.add(version)
+        if (guess > self.facts.version or reader.stamp_of(self.facts, guess) is None) and self._tells(guess):
+            self.answered.add(guess)
+        return version
+
+    def _tells(self, version: int) -> bool:
+        """Whether the log tells what became of a version. Asked last: a commit that is there now was there before."""
+        return version > self.facts.version or self.worker.engine.reader.has_commit(self.facts, version)
 
     def proven_now(self, debt: set[int]) -> set[int]:
         """Check again what earlier runs left unproven, as many versions as have their turn; return those proven now."""

@@ -110,6 +110,8 @@ class PlaceRecord:
                 self.add_unproven(commit.version)
                 if commit.num_files_removed or commit.num_files_added:
                     self.last_rewrite_at_ms = later(self.last_rewrite_at_ms, done_at_ms, latest_ms)
+            case CommitReceipt() as lost if event.kind in REWRITE_KINDS and event.end is CommitEnd.UNKNOWN:
+                self.add_unproven(lost.version)
             case VacuumReceipt() as vacuum if event.end in DELETED:
                 if vacuum.num_files_deleted:
                     self.vacuumed_bytes = [*self.vacuumed_bytes, vacuum.bytes_deleted][-MAX_VACUUMS_REMEMBERED:]

@@ -98,7 +98,7 @@ class StepRecord:
                 self.writings.pop((stamp.batch, ()), None)
                 self.intents[stamp.batch] = event
                 self.results.pop(stamp.batch, None)
-            case Result(stamp=stamp, end=end) if end is not CommitEnd.UNKNOWN or stamp.batch not in self.results:
+            case Result(stamp=stamp) if not event.is_open or stamp.batch not in self.results:
                 self.results[stamp.batch] = event
             case Deleting(num_deleted=num_deleted):
                 self.num_deleted = max(self.num_deleted or 0, num_deleted)
@@ -111,7 +111,7 @@ class StepRecord:
 
     def forget_the_settled(self) -> None:
         """Keep what is open, and when the step began and ended."""
-        for batch in [batch for batch, result in self.results.items() if result.end is not CommitEnd.UNKNOWN]:
+        for batch in [batch for batch, result in self.results.items() if not result.is_open]:
             self.intents.pop(batch, None)
             del self.results[batch]
         for kept in (self.turns, self.checks, self.assertions):
@@ -121,7 +121,7 @@ class StepRecord:
     @property
     def open_intents(self) -> list[Intent]:
         """What was tried of which nobody knows how it ended."""
-        settled = {batch for batch, result in self.results.items() if result.end is not CommitEnd.UNKNOWN}
+        settled = {batch for batch, result in self.results.items() if not result.is_open}
         return [intent for batch, intent in self.intents.items() if batch not in settled]
 
     def judged(self, step: StepOutcome) -> StepOutcome:
@@ -293,8 +293,10 @@ def _step(step_id: str, planned: Step, record: StepRecord) -> StepOutcome:
     settled = [result for result in record.results.values() if isinstance(result, Settled)]
     later = [result for result in record.landed if isinstance(result, Settled)]
     if not later:
+        if lost := _settled_as(record, CommitEnd.UNKNOWN):
+            return replace(step, note=_joined(step.note, lost))
         if step.status is StepStatus.UNKNOWN and settled and not record.open_intents:
-            found = _joined("a later run found that the commit did not land", _left_of(record))
+            found = _joined("a later run found that the commit did not land", _settled_as(record, CommitEnd.NOT_LANDED))
             return replace(step, status=StepStatus.FAILED, note=_joined(step.note, found))
         return step
     status = StepStatus.INTERRUPTED if step.status is StepStatus.UNKNOWN else step.status
@@ -319,7 +321,10 @@ def _broken_off(step_id: str, planned: Step, record: StepRecord) -> StepOutcome:
         if record.open_intents:
             status = StepStatus.UNKNOWN
             what += "; whether its last commit landed is not known yet"
-        elif stay := _left_of(record):
+        elif lost := _settled_as(record, CommitEnd.UNKNOWN):
+            status = StepStatus.UNKNOWN
+            what += f"; {lost}"
+        elif stay := _settled_as(record, CommitEnd.NOT_LANDED):
             what += f"; its last commit did not land; {stay}"
         error = Problem(DIED_CODE, what, help=DIED_HELP)
     commits = record.commits(record.landed)
@@ -337,10 +342,10 @@ def _broken_off(step_id: str, planned: Step, record: StepRecord) -> StepOutcome:
     )
 
 
-def _left_of(record: StepRecord) -> str | None:
-    """What may still lie in the table's folder of a commit that did not land, as a later run recorded it."""
+def _settled_as(record: StepRecord, end: CommitEnd) -> str | None:
+    """What a later run recorded of a commit that ended so, such as what may still lie in the table's folder."""
     settled = (result for result in record.results.values() if isinstance(result, Settled))
-    return next((result.detail for result in settled if result.end is CommitEnd.NOT_LANDED and result.detail), None)
+    return next((result.detail for result in settled if result.end is end and result.detail), None)
 
 
 def _turns(record: StepRecord, commits: tuple[CommitReceipt, ...]) -> tuple[TurnOutcome, ...]:

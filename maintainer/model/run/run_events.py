@@ -149,7 +149,10 @@ class Intent(TableEvent):
 
 @dataclass(frozen=True, slots=True)
 class Result(TableEvent):
-    """How the commit or deletion ended, on the disk when it is known. ``UNKNOWN`` leaves its intent open."""
+    """How the commit or deletion ended, on the disk when it is known. ``UNKNOWN`` leaves its intent open.
+
+    ``UNKNOWN`` with a receipt ends it: nobody can find out any more, and the receipt has what it may have become.
+    """
 
     stamp: CommitStamp
     kind: str
@@ -158,8 +161,13 @@ class Result(TableEvent):
     error: Problem | None = None
 
     @property
+    def is_open(self) -> bool:
+        """Whether somebody has to look yet how it ended."""
+        return self.end is CommitEnd.UNKNOWN and self.receipt is None
+
+    @property
     def version(self) -> int | None:
-        """The version that it became."""
+        """The version that it became, or may have become."""
         match self.receipt:
             case CommitReceipt(version=version) | VacuumReceipt(version_after=version):
                 return version

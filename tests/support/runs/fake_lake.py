@@ -211,14 +211,17 @@ class FakeWorker:
 
     def find_commit(self, facts: TableFacts, stamp: CommitStamp, *, after_version: int) -> int | None:
         table = self._table(facts.ref)
-        for version in range(after_version + 1, len(table.versions)):
+        for version in range(max(after_version + 1, table.log_begins), len(table.versions)):
             if table.versions[version].stamp == stamp:
                 return version
         return None
 
     def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
-        versions = self._table(facts.ref).versions
-        return versions[version].stamp if version < len(versions) else None
+        return self._table(facts.ref).versions[version].stamp if self.has_commit(facts, version) else None
+
+    def has_commit(self, facts: TableFacts, version: int) -> bool:
+        table = self._table(facts.ref)
+        return table.log_begins <= version < len(table.versions)
 
     def commits(self, ref: TableRef, wanted: CommitsWanted) -> CommitsRead:
         table = self._table(ref)

@@ -35,6 +35,8 @@ class FakeTable:
     exists: bool = True
     written: int = 0
     stuck: set[str] = field(default_factory=set)
+    log_begins: int = 0
+    """Commits below this version were cleaned."""
 
     @property
     def live(self) -> dict[str, tuple[int, ...]]:

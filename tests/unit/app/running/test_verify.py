@@ -113,6 +113,9 @@ class Answers:
     def stamp_of(self, facts: TableFacts, version: int) -> CommitStamp | None:
         raise AssertionError("not asked for")
 
+    def has_commit(self, facts: TableFacts, version: int) -> bool:
+        raise AssertionError("not asked for")
+
     def updates(self, facts: TableFacts, **wanted: int | None) -> tuple[Update, ...]:
         raise AssertionError("not asked for here")
 

@@ -15,9 +15,10 @@ from maintainer.execution.table.table_worker import TableWorker
 from maintainer.journal.event_log import EVENTS_FILE, read_events
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.past_runs import read_record
+from maintainer.journal.memory.table_records import update_state
 from maintainer.model.plan.plan import LeftAlone, Problem
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.run.outcome import TableOutcome, TableStatus
+from maintainer.model.run.outcome import StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.receipts import Verdict
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import TableRecord
@@ -263,6 +264,69 @@ def test_an_unknown_fate_is_settled_as_not_landed_when_the_log_does_not_hold_it(
     assert outcome.status is TableStatus.DONE
     assert [e["fate"] for e in bench.recorded("settled_earlier")] == ["not_landed"]
     assert bench.record(plan_of(table)).unproven_versions == ()
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+@pytest.mark.parametrize("station", ["commit", "landed"])
+def test_a_commit_that_the_log_may_have_lost_stays_unknown_and_unproven(
+    bench: Bench, station: str, is_killed: bool
+) -> None:
+    table = three_files(bench)
+
+    def lost(at: Station) -> None:
+        raise CommitUnknown("the answer was lost")
+
+    bench.lake.at(station, lost, times=1)
+    plan = plan_of(table, compact(table))
+    bench.run(plan)
+    path = bench.runs_dir / "20261121T220001Z-0000" / EVENTS_FILE
+    if is_killed:
+        path.write_text("".join(line for line in path.read_text().splitlines(True) if "_finished" not in line))
+    table.append(6)
+    table.append(7)
+    table.log_begins = 3
+    outcome = bench.run(plan_of(table, vacuum("f0", removed_in_version=2)))
+    assert "f0" in table.storage
+    (step,) = outcome.steps
+    assert step.error is not None
+    assert step.error.code == "A410"
+    assert [(e["fate"], e["version"]) for e in bench.recorded("settled_earlier")] == [("unknown", 2)]
+    (note,) = [event["what"] for event in bench.recorded("note")]
+    assert "the log no longer has version 2" in note
+    # Said once, and kept whatever becomes of the run's folder.
+    bench.run(plan_of(table))
+    assert bench.recorded("settled_earlier") == []
+    update_state(bench.runs_dir)
+    assert bench.record(plan_of(table)).unproven_versions == (2,)
+    (step,) = read_record(path.parent, with_plan=False).fold.outcome(plan, (Problem("C712", "died"),) * 2).steps
+    assert step.status is StepStatus.UNKNOWN
+    assert "the log no longer has version 2" in f"{step.error and step.error.what} {step.note}"
+    # A person ends it.
+    bench.journal = Journal.open(bench.runs_dir, "20261121T220009Z-0000", lambda: NOW_MS)
+    bench.journal.accept(table.facts(), bench.record(plan_of(table)), reason="looked at", by="me")
+    bench.journal.close()
+    assert bench.record(plan_of(table)).unproven_versions == ()
+
+
+def test_a_deletion_waits_for_a_version_of_ours_that_an_open_commit_was_only_guessed_to_be(bench: Bench) -> None:
+    """Two runs read version 1: one landed as version 2 and is unproven, the other is open, here or at another place."""
+    table = three_files(bench)
+    copy = bench.lake.tables["copy"] = FakeTable("copy", table.table_id, list(table.versions), set(table.storage))
+
+    def lost(at: Station) -> None:
+        raise CommitUnknown("the answer was lost")
+
+    bench.lake.at("commit", lost, times=2)
+    bench.run(plan_of(copy, compact(copy)))
+    bench.run(plan_of(table, compact(table)))
+    bench.verifier.order = [Verdict.ERROR, Verdict.ERROR]
+    bench.run(plan_of(table, compact(table)), record=TableRecord())
+    assert table.version == 2
+    outcome = bench.run(plan_of(table, vacuum("f0", removed_in_version=2)))
+    (step,) = outcome.steps
+    assert step.error is not None
+    assert step.error.code == "A410"
+    assert "f0" in table.storage
 
 
 def test_a_commit_of_somebody_else_is_never_taken_for_ours(bench: Bench) -> None:
