@@ -2,7 +2,7 @@
 
 A line is ``{"at_ms": ..., "type": ..., ..., "crc": "1f2e3d4c"}``; ``crc`` is the CRC-32 of the same object without
 that key, as canonical JSON. A process killed during a write leaves a torn last line: it fails the check and counts as
-never written. A damaged line elsewhere is counted and skipped; what it recorded counts as *not proven*.
+never written. A damaged line elsewhere is counted and skipped; until the record is whole nothing is deleted.
 
 In a state that is copied to and from an object store each file has one writer: what a later run finds out stands beside
 the record, in ``events.<that run>.jsonl``, and is read with it.

@@ -162,6 +162,7 @@ class TableRun:
         if context.other_runs is None or observed is None:
             return self.record
         runs = context.other_runs.newest(None, max_age_seconds=0.0)
+        runs.check_whole()
         record = runs.of_table(observed.table_id, observed.location, context.places).record
         proven = set(self.past.record.unproven_versions) - set(self.record.unproven_versions)
         unproven = ({*record.unproven_versions} - proven) | {*self.record.unproven_versions}

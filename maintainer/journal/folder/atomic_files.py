@@ -95,9 +95,11 @@ def reading_runs(path: Path) -> Iterator[None]:
         raise EnvironmentUnfit(what, code="E641", where=str(path), found=found, help=help) from error
 
 
-def unreadable_state(path: Path, found: str, help: str) -> EnvironmentUnfit:
+UNREADABLE = "what earlier runs recorded cannot be read, so nothing is rewritten or deleted"
+
+
+def unreadable_state(path: Path, found: str, help: str, *, what: str = UNREADABLE) -> EnvironmentUnfit:
     """Return the error for a part of the state that is there and not understood: nothing is acted on without it."""
-    what = "what earlier runs recorded cannot be read, so nothing is rewritten or deleted"
     return EnvironmentUnfit(what, code="E641", where=str(path), found=found, help=help)
 
 

@@ -16,6 +16,7 @@ import json
 import re
 import secrets
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -49,6 +50,15 @@ def new_run_id(now_ms: int) -> str:
 def is_run_id(text: str) -> bool:
     """Return whether the text has the form of a run id; anything else in the runs folder is not ours."""
     return _PATTERN.fullmatch(text) is not None
+
+
+CLOCK_TOLERANCE_MS = 5 * 60_000
+"""Clocks of two machines may differ by so much; a time that is further ahead of ours is none."""
+
+
+def latest_time_ms() -> int:
+    """Return the latest time that something can have been done at, milliseconds since 1970 UTC."""
+    return time.time_ns() // 1_000_000 + CLOCK_TOLERANCE_MS
 
 
 MIN_FREE_BYTES = 16 * 1024 * 1024

@@ -3,10 +3,11 @@
 Every record is a fold over the events of runs. ``.maintainer/state.json`` keeps the fold of all finished runs, so that
 a nightly run reads one file and not a year of folders. It is made from the run folders where there is none. One that
 is there and cannot be read stops whoever asks: it may hold a quarantine of a run whose folder is gone. Runs that did
-not close their record are read each time until what they left open is settled.
+not close their record are read each time until what they left open is settled. A record with a damaged line is never
+taken in: what the line held is not known, so nothing is deleted until somebody has seen to it.
 
 A table is known by its id. A moved table leaves a record at its old place, and a copy has the id of its original, so
-records are kept for each place and combined by ``place_records``. Whatever cannot be read counts as not proven.
+records are kept for each place and combined by ``place_records``.
 Runs in a row are counted by id, so that they go on where a table was moved, and at each place, for a table with a copy.
 """
 
@@ -14,23 +15,19 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from maintainer.engine.protocols import TablePlaces, is_one_place
-from maintainer.journal.event_log import (
-    EVENTS_FILE,
-    FileExtent,
-    event_sizes,
-)
+from maintainer.journal.event_log import EVENTS_FILE, FileExtent, event_sizes
 from maintainer.journal.event_log import run_events as events_of
 from maintainer.journal.folder.atomic_files import unreadable_state
 from maintainer.journal.folder.documents import Documents, LocalDocuments, StoredDocument, replaced
-from maintainer.journal.folder.run_folder import RunFolder, run_folders
+from maintainer.journal.folder.run_folder import RunFolder, latest_time_ms, run_folders
 from maintainer.journal.memory.past_runs import RunRecord, read_record
 from maintainer.journal.memory.place_records import PlaceRecord, Streak, bounded, table_record
 from maintainer.model.codec import decode, encode
@@ -39,6 +36,7 @@ from maintainer.model.run.outcome import RunEnd
 from maintainer.model.run.progress import OfTable, PlacedTable, TableFinished
 from maintainer.model.run.run_events import Intent, RunEvent, Writing, step_of
 from maintainer.model.table.table_facts import TableRecord
+from maintainer.units import count_of
 
 STATE_FILE = "state.json"
 STATE_FORMAT = "6"
@@ -46,14 +44,13 @@ STATE_FORMAT = "6"
 OLD_STATE_HELP = "use the version that wrote it, and keep it: it says what is in quarantine and what is not proven"
 DAMAGED_HELP = "bring it back from a backup; or, if no run folder was ever deleted, delete it: it is made again"
 
-CLOCK_TOLERANCE_MS = 5 * 60_000
-"""Clocks of two machines may differ by so much; a time that is further ahead of ours is none."""
+DAMAGED_RECORD_HELP = (
+    "bring the file back from a backup; or look whether the tables of that run are right (`maintainer verify TABLE`), "
+    "and move the run's folder away, on the store, too: what it recorded is forgotten then"
+)
 
-
-def latest_time_ms() -> int:
-    """Return the latest time that something can have been done at, milliseconds since 1970 UTC."""
-    return time.time_ns() // 1_000_000 + CLOCK_TOLERANCE_MS
-
+MAX_RUNS_AWAY = 20_000
+"""Runs whose folders are not here and which are remembered as taken in, the newest: another machine may have them."""
 
 MAX_PLACES_COUNTED = 20
 """Runs in a row are counted apart at so many places of a table, those seen last."""
@@ -95,6 +92,18 @@ class Remembered:
     keys: Mapping[str, PlacedTable] = field(default_factory=dict)
     open_intents: tuple[Intent, ...] = ()
     writings: tuple[Writing, ...] = ()
+    damaged: tuple[tuple[Path, int], ...] = ()
+    """Records that have damaged lines, and how many; nothing was kept of them."""
+
+    def check_whole(self) -> None:
+        """Make sure that no quarantine and no version that is not proven is lost in a damaged line.
+
+        Raises:
+            EnvironmentUnfit: E641, one may be; nothing may be deleted.
+        """
+        for path, num_lines in self.damaged:
+            what = "what an earlier run recorded is damaged, so nothing is deleted"
+            raise unreadable_state(path, count_of(num_lines, "damaged line"), DAMAGED_RECORD_HELP, what=what)
 
     def of_table(self, table_id: str, location: str, places: TablePlaces) -> TablePast:
         """Return what concerns the table with this id at a location."""
@@ -156,7 +165,7 @@ class Remembered:
 def _read(folder: RunFolder) -> RunRecord:
     run = read_record(folder.path, with_plan=False, keeps_outcomes=False)
     if not run.read.is_whole:
-        _log.warning("%s: %d damaged lines; what they recorded counts as not proven", run.folder, run.read.damaged)
+        _log.warning("%s: %d damaged lines; until that is mended nothing is deleted", run.folder, run.read.damaged)
     return run
 
 
@@ -214,16 +223,16 @@ class _State:
         there: such a record is read again until somebody has settled it.
         """
         self.runs.add(run.folder.name)
-        self.unfinished.pop(run.folder.name, None)
+        before = self.unfinished.pop(run.folder.name, {})
         is_open = bool(run.fold.open_intents or run.fold.open_writings)
         if is_open or run.end is not RunEnd.FINISHED:
-            extent = run.read.extent
-            self.unfinished[run.folder.name] = (
-                {name: replace(each, size_bytes=-1) for name, each in extent.items()} if is_open else extent
-            )
+            now = {name: replace(each, size_bytes=-1) if is_open else each for name, each in run.read.extent.items()}
+            # A file may be missing on this machine, or older than on another one.
+            farthest = (max(each, before.get(name, each), key=attrgetter("num_events")) for name, each in now.items())
+            self.unfinished[run.folder.name] = {**before, **dict(zip(now, farthest, strict=True))}
 
-    def fold_grown(self, folder: RunFolder) -> RunRecord | None:
-        """Take in what a run that was thought to be over recorded since, and return its record where that was read.
+    def grown(self, folder: RunFolder) -> RunRecord | None:
+        """Return the record of a run that was thought to be over, where it may have recorded something since.
 
         Raises:
             OSError: Its record cannot be read.
@@ -231,10 +240,17 @@ class _State:
         taken_in, path = self.unfinished.get(folder.run_id), folder.path / EVENTS_FILE
         if taken_in is None or event_sizes(path) == {name: extent.size_bytes for name, extent in taken_in.items()}:
             return None
-        run = _read(folder)
-        self._fold(events_of(path, run.read.after(taken_in).events), run)
-        self.keep(run)
-        return run
+        return _read(folder)
+
+    def fold_later(self, run: RunRecord) -> None:
+        """Take in what a run recorded after it was thought to be over."""
+        path = run.folder / EVENTS_FILE
+        self._fold(events_of(path, run.read.after(self.unfinished[run.folder.name]).events), run)
+
+    def forget_old_runs(self, here: set[str]) -> None:
+        """Forget of the oldest runs without a folder here that they were taken in; what they taught us stays."""
+        self.runs -= set(sorted(self.runs - here)[:-MAX_RUNS_AWAY])
+        self.unfinished = {name: taken_in for name, taken_in in self.unfinished.items() if name in self.runs}
 
     def _place(self, table_id: str, location: str) -> PlaceRecord:
         return self.tables.setdefault(table_id, {}).setdefault(location.rstrip("/"), PlaceRecord())
@@ -286,6 +302,7 @@ def remembered(runs_dir: Path, *, except_run: str | None = None) -> Remembered:
         state.keys,
         tuple(intent for run in dead for intent in run.fold.open_intents),
         tuple(writing for run in dead for writing in run.fold.open_writings),
+        tuple((run.folder / EVENTS_FILE, run.read.damaged) for run in read if not run.read.is_whole),
     )
 
 
@@ -325,25 +342,31 @@ def _current(
         if folder.run_id == except_run:
             continue
         if folder.run_id in over.runs:
-            grown = over.fold_grown(folder)
+            grown = over.grown(folder)
             if grown is not None:
                 read.append(grown)
+                if grown.read.is_whole:
+                    over.fold_later(grown)
+                    over.keep(grown)
             continue
         run = _read(folder)
         read.append(run)
         # Nothing will be added: all it tried is settled, and the run closed its record or died.
-        if not run.fold.open_intents and run.end is not RunEnd.RUNNING:
+        if run.read.is_whole and not run.fold.open_intents and run.end is not RunEnd.RUNNING:
             over.fold_run(run)
             over.keep(run)
-    over.runs &= names  # folders that were deleted need not be remembered; what they taught us stays
-    over.unfinished = {run_id: taken_in for run_id, taken_in in over.unfinished.items() if run_id in names}
-    open_runs = [run for run in read if run.fold.open_intents or run.folder.name not in over.runs]
+    over.forget_old_runs(names)
+    open_runs = [
+        run for run in read if not run.read.is_whole or run.fold.open_intents or run.folder.name not in over.runs
+    ]
     everything = deepcopy(over) if open_runs else over
     for run in open_runs:
-        if run.folder.name in over.runs:
-            everything.add_intents(run)
-        else:
+        if run.folder.name not in over.runs:
             everything.fold_run(run)
+            continue
+        if not run.read.is_whole:
+            everything.fold_later(run)
+        everything.add_intents(run)
     return everything, over, read
 
 

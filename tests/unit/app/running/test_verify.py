@@ -38,14 +38,8 @@ from maintainer.model.run.run_events import CommitEnd
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted
 from maintainer.model.table.storage_facts import VacuumHistory
 from maintainer.model.table.table_facts import (
-    ColumnRanges,
-    ColumnSample,
-    DataFile,
-    TableFacts,
-    TableRecord,
-    TableRef,
-    Update,
-)
+    ColumnRanges, ColumnSample, DataFile, TableFacts, TableRecord, TableRef, Update,
+)  # fmt: skip
 from maintainer.report.findings import render_annotations
 from maintainer.report.run.verify_text import render_verify, verify_findings, verify_junit
 from tests.support.http_receiver import http_receiver

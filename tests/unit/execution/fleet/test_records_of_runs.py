@@ -10,10 +10,11 @@ import pytest
 from maintainer.errors import CommitNotLanded
 from maintainer.execution.cancellation import TERMINATED
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
-from maintainer.journal.event_log import read_events
+from maintainer.journal.event_log import EVENTS_FILE, read_events
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow
 from maintainer.model.plan.plan_document import to_json
+from maintainer.model.run.outcome import StepStatus
 from maintainer.model.run.progress import (
     LedgerAppending,
     ProgressEvent,
@@ -88,6 +89,22 @@ class Sink:
         if self.broken is not None:
             raise self.broken
         self.rows.setdefault(run_id, rows)
+
+
+def test_a_damaged_record_holds_back_deletions_and_no_rewrite(run: Run) -> None:
+    table = run.lake.table("a", (1, 2), (3,))
+    journal = Journal.open(run.runs_dir, "20261120T220001Z-0000", lambda: NOW_MS)
+    journal.quarantine(table.facts(), "version 9 is wrong")
+    journal.close()
+    path = journal.folder.path / EVENTS_FILE
+    path.write_bytes(path.read_bytes().replace(b"is wrong", b"is wr0ng"))
+    table.storage.add("old")
+    outcome = run(plan_all(plan_of(table, compact(table), vacuum("old", removed_in_version=0))))
+    rewritten, deleted = outcome.tables[0].steps
+    assert rewritten.status is StepStatus.SUCCEEDED
+    assert deleted.error is not None
+    assert (deleted.error.code, deleted.error.where) == ("E641", str(path))
+    assert "old" in table.storage
 
 
 def test_the_ledger_gets_one_row_a_step_and_what_it_missed_with_the_next_run(run: Run) -> None:
