@@ -38,7 +38,13 @@ from maintainer.model.run.run_events import CommitEnd
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted
 from maintainer.model.table.storage_facts import VacuumHistory
 from maintainer.model.table.table_facts import (
-    ColumnRanges, ColumnSample, DataFile, TableFacts, TableRecord, TableRef, Update,
+    ColumnRanges,
+    ColumnSample,
+    DataFile,
+    TableFacts,
+    TableRecord,
+    TableRef,
+    Update,
 )  # fmt: skip
 from maintainer.report.findings import render_annotations
 from maintainer.report.run.verify_text import render_verify, verify_findings, verify_junit
@@ -169,13 +175,9 @@ GONE = _commit(7, ("actions", PROVEN, None), ("rows", NOT_CHECKED, "3 of its fil
 
 @pytest.mark.parametrize(
     ("text", "name", "version"),
-    [
-        ("a.t", "a.t", None),
-        ("a.t@12", "a.t", 12),
-        ("lake/t@home", "lake/t@home", None),
-        ("lake/t@home@0", "lake/t@home", 0),
-    ],
-)
+    [("a.t", "a.t", None), ("a.t@12", "a.t", 12), ("lake/t@home", "lake/t@home", None),
+     ("lake/t@home@0", "lake/t@home", 0)],
+)  # fmt: skip
 def test_a_target_is_a_table_and_maybe_a_version(text: str, name: str, version: int | None) -> None:
     assert parse_target(text, TableRef) == VerifyTarget(TableRef(name), version)
 
