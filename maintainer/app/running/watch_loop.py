@@ -91,8 +91,9 @@ def watch(
     rounds = runs = 0
     while switch.halt_reason is None:
         rounds += 1
-        now = monotonic()
-        due = tuple(policy for policy in policies() if not tables.is_left_alone(policy.table.identifier, now))
+        now, watched = monotonic(), policies()
+        tables.keep({policy.table.identifier for policy in watched})
+        due = tuple(policy for policy in watched if not tables.is_left_alone(policy.table.identifier, now))
         has_work, outcome, at_stake = False, None, {policy.table.identifier for policy in due}
         try:
             plan = plan_tables(due) if switch.deletions_held is None else _without_vacuums(plan_tables(due))
@@ -132,6 +133,12 @@ class _WatchedTables:
         self._reported: dict[str, Problem | None] = {}
         self._changed = self._is_wrong = False
         self._monotonic, self._listener = monotonic, listener
+
+    def keep(self, names: Collection[str]) -> None:
+        """Forget the tables that no policy names any more."""
+        for known in (self._aside, self._codes, self._reported):
+            for name in known.keys() - names:
+                del known[name]
 
     def is_left_alone(self, name: str, now: float) -> bool:
         return name in self._aside and self._aside[name].until > now

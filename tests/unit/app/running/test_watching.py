@@ -131,6 +131,18 @@ def test_a_table_that_always_fails_is_not_waited_for_for_ever() -> None:
     assert (end.runs, end.code) == (3, ExitCode.FINDINGS)
 
 
+def test_a_table_that_no_policy_names_any_more_is_not_waited_for() -> None:
+    """A search found it in the first round only."""
+    lake = Lake({"staging": 1, "a": 1}, {"staging": [TableStatus.FAILED] * 99})
+
+    def policies() -> list[ResolvedPolicy]:
+        return [policy for policy in lake.policies() if not lake.looks or policy.table.identifier != "staging"]
+
+    bounds = WatchBounds(10.0, until_idle=True, max_rounds=99)
+    end = watch(policies, lake.plan, lake.apply, bounds, lake.switch, lambda: lake.now, Refusals(lake.refused))
+    assert end == WatchEnd(rounds=2, runs=1, code=ExitCode.OK)
+
+
 def test_what_another_table_keeps_from_being_started_does_not_wait_with_it() -> None:
     lake = Lake({"bad": 1, "good": 1}, {"bad": [TableStatus.FAILED], "good": [TableStatus.NOT_REACHED]})
     assert lake.watch(until_idle=True).code is ExitCode.OK
