@@ -226,21 +226,25 @@ def _read_file(path: Path) -> EventsRead:
 def last_event(path: Path) -> Event | None:
     """Return the last event of a run's record, read from its end; None where there is none, or an end is damaged.
 
+    A torn line, which a killed process left, counts as never written.
+
     Raises:
         OSError: A file is there and cannot be read.
     """
-    ends = [_last_of(other) for other in _additions(path)] or [_last_of(path)]
-    return None if None in ends else max((end for end in ends if end is not None), key=_time_of)
+    ends = [end for other in _additions(path) if (end := _last_of(other)) != {}] or [_last_of(path)]
+    return None if None in ends else max((end for end in ends if end), key=_time_of, default=None)
 
 
 def _last_of(path: Path) -> Event | None:
+    """The last event of one file; None where its end is damaged, an empty one where no whole line is there."""
     try:
         with open(path, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - LAST_BYTES))
-            lines = file.read().rstrip(b"\n").split(b"\n")
+            *lines, torn = file.read().split(b"\n")
     except FileNotFoundError:
-        return None
-    return decode(lines[-1])
+        return {}
+    last = decode(torn) if torn else None  # also a whole last line without its newline
+    return last or (decode(lines[-1]) if lines else {})
 
 
 def add_event(runs_dir: Path, run_id: str, event: RunEvent, *, by: str) -> None:

@@ -10,12 +10,14 @@ import pytest
 
 from maintainer.journal.event_log import (
     EVENTS_FILE,
+    LAST_BYTES,
     REOPENED,
     EventLog,
     add_event,
     decode,
     encode,
     is_alive,
+    last_event,
     read_events,
 )
 from maintainer.journal.folder.atomic_files import FolderUnwritable, try_lock
@@ -50,6 +52,34 @@ def test_a_file_cut_at_any_byte_loses_at_most_its_last_event(tmp_path: Path) -> 
         whole = sum(end - 1 <= cut for end in ends)
         assert len(read.lines) == whole, cut
         assert read.damaged == 0
+
+
+def test_the_last_event_of_a_torn_file_is_the_one_before(tmp_path: Path) -> None:
+    """What another run added in a file of its own is torn for ever: nobody writes that file again."""
+    own, added = tmp_path / EVENTS_FILE, tmp_path / "events.20261121T220003Z-7f3a.jsonl"
+    assert last_event(own) is None
+    write(own, "one", "two")
+    for path, earlier in ((own, "one"), (added, "two")):
+        path.write_bytes(own.read_bytes()) if path is added else None
+        data = path.read_bytes()
+        for cut in range(len(data)):
+            path.write_bytes(data[:cut])
+            end = last_event(own)
+            ends = [i for i, byte in enumerate(data) if byte == 10]
+            whole = [("one", "two")[number] for number, at in enumerate(ends) if at <= cut]
+            expected = whole[-1] if whole else (None if path is own else earlier)
+            assert (end and end["type"]) == expected, (path.name, cut)
+        path.write_bytes(data)
+
+
+def test_the_last_event_is_unknown_where_the_end_is_damaged_or_too_long(tmp_path: Path) -> None:
+    path = tmp_path / EVENTS_FILE
+    write(path, "one", "two")
+    data = path.read_bytes()
+    path.write_bytes(data[:-20] + b"x" + data[-19:])
+    assert last_event(path) is None
+    path.write_bytes(data[: data.index(b"\n") + 1] + b"x" * LAST_BYTES)
+    assert last_event(path) is None
 
 
 @pytest.mark.parametrize("position", [2, 20, 40])
