@@ -298,7 +298,8 @@ def recorded_writing(
         yield
     except MaintainerError as error:
         if error.late_paths:
-            journal.record(replace(writing, partitions=(), paths=error.late_paths))
+            ended_ms = worker.context.clock.now_ms()
+            journal.record(replace(writing, at_ms=ended_ms, partitions=(), paths=error.late_paths))
         # Where the engine is gone, nobody could remove anything.
         if not (error.left_over or isinstance(error, EngineGone)):
             journal.written_off(writing)

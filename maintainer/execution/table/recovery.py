@@ -309,8 +309,14 @@ def _what_stays(intent: Intent) -> str | None:
     )
 
 
+LATE_MS = 3_600_000
+"""So long an attempt may yet write: by Spark's defaults an executor that lost its driver ends after ten minutes."""
+
+
 def remove_unfinished(worker: TableWorker, writings: Iterable[Writing], facts: TableFacts) -> list[str]:
     """Remove what runs wrote into this table and committed without, or never tried to commit; return notes about it.
+
+    A later run looks once more for what may yet be written.
 
     Args:
         worker: The table's worker.
@@ -343,6 +349,8 @@ def remove_unfinished(worker: TableWorker, writings: Iterable[Writing], facts: T
                 f"run {writing.run_id} left {len(remaining)} files that cannot be removed, such as {remaining[0]}"
             )
             continue
-        worker.context.journal.written_off(writing)
         notes += [what] if what else []
+        # A clock that was ahead must not have it looked for without end.
+        if not writing.paths or abs(worker.context.clock.now_ms() - writing.at_ms) >= LATE_MS:
+            worker.context.journal.written_off(writing)
     return notes

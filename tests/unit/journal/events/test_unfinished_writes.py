@@ -10,6 +10,7 @@ import pytest
 from maintainer.errors import CommitConflict, CommitNotLanded, EngineGone, MaintainerError
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.run_context import Clock
+from maintainer.execution.table.recovery import LATE_MS
 from maintainer.journal.event_log import EVENTS_FILE, read_events
 from maintainer.journal.journal import Journal
 from maintainer.model.plan.plan import Plan
@@ -25,12 +26,12 @@ from tests.support.tables.builders import NOW_MS
 from tests.support.writers.recorded_events import result, unfinished_writings
 from tests.unit.execution.fleet.run_in_memory import QUICK
 
-FIRST, SECOND, THIRD = (f"20261121T22000{number}Z-0000" for number in (1, 2, 3))
+FIRST, SECOND, THIRD, FOURTH = (f"20261121T22000{number}Z-0000" for number in (1, 2, 3, 4))
 
 
-def start(lake: FakeLake, runs: Path, run_id: str, plan: Plan) -> RunOutcome:
-    journal = Journal.open(runs, run_id, lambda: NOW_MS)
-    clock = Clock(now_ms=lambda: NOW_MS)
+def start(lake: FakeLake, runs: Path, run_id: str, plan: Plan, *, after_ms: int = 0) -> RunOutcome:
+    journal = Journal.open(runs, run_id, lambda: NOW_MS + after_ms)
+    clock = Clock(now_ms=lambda: NOW_MS + after_ms)
     return run_fleet(plan, lake, journal=journal, verifier=PlainVerifier(), bounds=FleetBounds(**QUICK), clock=clock)
 
 
@@ -72,9 +73,7 @@ def test_nothing_is_removed_from_a_copy_while_the_original_may_be_in_its_place(t
     assert writing.location == table.location
 
 
-def test_what_an_attempt_may_write_after_its_batch_was_committed_is_looked_for_once_by_its_names(
-    tmp_path: Path,
-) -> None:
+def test_what_an_attempt_may_write_is_looked_for_until_it_is_too_late_for_it(tmp_path: Path) -> None:
     """Also where the next run has nothing else to do with the table."""
     lake, runs = FakeLake(), tmp_path / "runs"
     table = lake.table("a", (1, 2), (3,))
@@ -83,14 +82,16 @@ def test_what_an_attempt_may_write_after_its_batch_was_committed_is_looked_for_o
     (writing,) = unfinished_writings(runs)
     assert (writing.run_id, writing.paths) == (FIRST, lake.late_paths)
 
-    start(lake, runs, SECOND, plan_all(plan_of(table)))
-    assert lake.looked_for == [("a", *lake.late_paths)]
+    for number, (run_id, after_ms) in enumerate([(SECOND, LATE_MS - 1), (THIRD, LATE_MS)], start=1):
+        assert unfinished_writings(runs) == (writing,)
+        start(lake, runs, run_id, plan_all(plan_of(table)), after_ms=after_ms)
+        assert lake.looked_for == [("a", *lake.late_paths)] * number
+        notes = [event["what"] for event in read_events(runs / run_id / EVENTS_FILE).events if event["type"] == "note"]
+        assert notes == [f"what a late attempt of run {FIRST} wrote is gone: 2 files, such as part-x-a0-c000"]
     assert unfinished_writings(runs) == ()
-    notes = [event["what"] for event in read_events(runs / SECOND / EVENTS_FILE).events if event["type"] == "note"]
-    assert notes == [f"what a late attempt of run {FIRST} wrote is gone: 2 files, such as part-x-a0-c000"]
 
-    start(lake, runs, THIRD, plan_all(plan_of(table)))
-    assert len(lake.looked_for) == 1
+    start(lake, runs, FOURTH, plan_all(plan_of(table)), after_ms=LATE_MS)
+    assert len(lake.looked_for) == 2
 
 
 @pytest.mark.parametrize("station", ["commit", "landed"])
@@ -112,7 +113,7 @@ def test_what_an_attempt_may_write_is_looked_for_after_a_kill_between_intent_and
     (writing,) = unfinished_writings(killed)
     assert (writing.run_id, writing.paths) == (FIRST, lake.late_paths)
 
-    start(lake, killed, SECOND, plan_all(plan_of(table)))
+    start(lake, killed, SECOND, plan_all(plan_of(table)), after_ms=LATE_MS)
     assert (lake.looked_for, lake.cleaned) == ([("a", *lake.late_paths)], [])
     assert unfinished_writings(killed) == ()
     notes = [event["what"] for event in read_events(killed / SECOND / EVENTS_FILE).events if event["type"] == "note"]
@@ -131,7 +132,7 @@ def test_older_records_have_these_names_with_the_commit_itself(tmp_path: Path) -
 
 @pytest.mark.parametrize("conflicts", [False, True])
 @pytest.mark.parametrize("station", ["write", "commit"])
-def test_what_an_attempt_may_write_after_its_batch_failed_is_looked_for_once_by_its_names(
+def test_what_an_attempt_may_write_after_its_batch_failed_is_looked_for_by_its_names(
     tmp_path: Path, station: str, conflicts: bool
 ) -> None:
     """Also where the commit was tried, and where a second try of the batch in the same run commits other files."""
@@ -149,8 +150,28 @@ def test_what_an_attempt_may_write_after_its_batch_failed_is_looked_for_once_by_
     (writing,) = unfinished_writings(runs)
     assert (writing.run_id, writing.paths) == (FIRST, late)
 
-    start(lake, runs, SECOND, plan_all(plan_of(table)))
+    start(lake, runs, SECOND, plan_all(plan_of(table)), after_ms=LATE_MS)
     assert (lake.looked_for, lake.cleaned) == ([("a", *late)], [])
+    assert unfinished_writings(runs) == ()
+
+
+def test_how_late_an_attempt_may_be_counts_from_the_end_of_its_batch(tmp_path: Path) -> None:
+    lake, runs = FakeLake(), tmp_path / "runs"
+    table, now = lake.table("a", (1, 2), (3,)), [0]
+
+    def fails(at: Station) -> None:
+        now[0] = 3 * LATE_MS
+        error = CommitNotLanded("stopped while new files were written", help="run it again")
+        error.late_paths = ("part-x-a0-c000",)
+        raise error
+
+    lake.at("write", fails, table="a", times=1)
+    journal = Journal.open(runs, FIRST, lambda: NOW_MS + now[0])
+    plan, clock = plan_all(plan_of(table, compact(table))), Clock(now_ms=lambda: NOW_MS + now[0])
+    run_fleet(plan, lake, journal=journal, verifier=PlainVerifier(), bounds=FleetBounds(**QUICK), clock=clock)
+    start(lake, runs, SECOND, plan_all(plan_of(table)), after_ms=4 * LATE_MS - 1)
+    assert len(unfinished_writings(runs)) == 1
+    start(lake, runs, THIRD, plan_all(plan_of(table)), after_ms=2 * LATE_MS)  # that of the first was ahead
     assert unfinished_writings(runs) == ()
 
 
