@@ -20,6 +20,7 @@ from maintainer.delta.rewrite.executors.executor_bins import Executors, SpreadBi
 from maintainer.delta.rewrite.rewrite_job import RewriteJob, RewriteTimings
 from maintainer.delta.rewrite.rewrite_proof import prove_rewrite
 from maintainer.delta.rewrite.unfinished_files import (
+    EXACT_NAMES,
     files_named,
     folders_of,
     prefix_of_attempt,
@@ -139,7 +140,7 @@ class DeltaTableWriter:
         with table_errors(facts.ref.identifier):
             storage = self._live_files.storage(facts.location)
             path_of = {storage.uri(path): path for path in paths}
-            found = [path_of[uri] for uri in storage.files.look_many(path_of)]
+            found = [path_of[uri] for uri in storage.files.look_many(path_of, EXACT_NAMES)]
             live = {file.path for file in facts.files}
             named = next((path for path in found if path in live), None)
             if named is None and found:

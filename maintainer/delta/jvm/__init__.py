@@ -12,7 +12,7 @@ first on each thread.
 
 from __future__ import annotations
 
-from maintainer.delta.jvm.bridge import DeltaJvm
+from maintainer.delta.jvm.bridge import DeltaJvm, cancel_jobs
 from maintainer.delta.jvm.commit_store import OWN_LOG
 from maintainer.delta.jvm.gateway import (
     LAST_PATCH,
@@ -44,6 +44,7 @@ __all__ = [
     "JavaObject",
     "TableFolder",
     "UnstartedSession",
+    "cancel_jobs",
     "changed_settings",
     "is_tested_pair",
     "java_class",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pkgutil import resolve_name
+from typing import TYPE_CHECKING
 
 from maintainer.delta.jvm import commit_store
 from maintainer.delta.jvm import log_calls as log
@@ -13,6 +14,9 @@ from maintainer.delta.jvm.catalog_calls import CatalogCalls
 from maintainer.delta.jvm.gateway import Gateway, required, tested_pairs
 from maintainer.delta.jvm.java_classes import compiled_classes as java
 from maintainer.errors import EnvironmentUnfit
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 
 class TaskCalls(Gateway):
@@ -36,6 +40,11 @@ class TaskCalls(Gateway):
                     done += stage.numCompletedTasks
                     total += stage.numTasks
         return done, total
+
+
+def cancel_jobs(context: SparkContext, group: str) -> None:
+    """Cancel the jobs of a group, which no later work has: also one that is submitted a moment later."""
+    context._jsc.sc().cancelJobGroupAndFutureJobs(group)
 
 
 SETTINGS = required(

@@ -12,6 +12,8 @@ from maintainer.delta.jvm.gateway import Gateway, required
 from maintainer.delta.jvm.sessions import JavaObject, UnstartedSession, java_class
 
 if TYPE_CHECKING:
+    from subprocess import Popen
+
     from pyspark.sql import SparkSession
 
 REQUIRED = required(
@@ -71,14 +73,17 @@ def copy_row_groups_here(
 ) -> None:
     """Copy row groups in a process that has no session, such as an executor's; see ``ParquetCalls``.
 
-    A small JVM with Spark's JARs starts with the first copy, and ends with the process.
+    A small JVM with Spark's JARs starts with the first copy, and ends with the process. If it is gone before, as where
+    memory runs out, the next copy starts another.
     """
-    calls, conf = _calls_here()
+    if _calls_here()[2].poll() is not None:
+        _calls_here.cache_clear()
+    calls, conf, _ = _calls_here()
     calls.copy_row_groups(conf, sources, target, without, codec)
 
 
 @cache
-def _calls_here() -> tuple[ParquetCalls, JavaObject]:
+def _calls_here() -> tuple[ParquetCalls, JavaObject, Popen[bytes]]:
     from py4j.java_gateway import JavaGateway
     from pyspark.find_spark_home import _find_spark_home
 
@@ -95,7 +100,8 @@ def _calls_here() -> tuple[ParquetCalls, JavaObject]:
     )
     jvm = gateway.jvm
     conf = java_class(jvm, "org.apache.hadoop.conf.Configuration")()
-    return ParquetCalls(UnstartedSession(lambda: jvm, _no_session, lambda: conf, False, {})), conf
+    calls = ParquetCalls(UnstartedSession(lambda: jvm, _no_session, lambda: conf, False, {}))
+    return calls, conf, gateway.java_process
 
 
 def _no_session() -> SparkSession:

@@ -51,7 +51,7 @@ def write_bins(job: RewriteJob) -> None:
     at_once = job.step.max_threads
     if any(bin_.lane.lane is not Lane.SPARK for _, bin_ in bins):
         _ = job.source_statistics  # read once for all threads
-        if job.spread is None or not job.spread.executors.are_ready(job.jvm):
+        if job.spread is None or not job.spread.are_ready(job):
             at_once = min(at_once, 2 * PROCESSORS)
     at_once = max(1, min(at_once, len(bins)))
     write = partial(_write_bin, job)
@@ -101,7 +101,7 @@ def _write_bin(job: RewriteJob, number: int, bin_: Bin) -> list[WrittenFile]:
 def _write_outside(job: RewriteJob, number: int, lane: Lane, reason: str) -> tuple[list[WrittenFile], str]:
     """Write a bin in a lane outside Spark, on an executor or here; return its files, and the reason with where."""
     work = _work_of(job, number)
-    if job.spread is not None and job.spread.executors.are_ready(job.jvm):
+    if job.spread is not None and job.spread.are_ready(job):
         return _take(job, number, job.spread.write(job, work, lane)), f"{reason}; on an executor"
     job.place.fetch(work.table, work.sources)
     with _processor(job):

@@ -27,7 +27,7 @@ from maintainer.delta.proof.statistics_figures import RowFigures
 from maintainer.delta.rewrite.bin_work import CODEC, Workplace
 from maintainer.delta.rewrite.commit.batch_transaction import Transaction, check_all_live
 from maintainer.delta.rewrite.curve_writer import curve_tags
-from maintainer.delta.rewrite.unfinished_files import folders_of, remove_files_named
+from maintainer.delta.rewrite.unfinished_files import EXACT_NAMES, folders_of, remove_files_named
 from maintainer.delta.storage.failures.engine_failures import as_write_error
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.delta.storage.table_storage import TableStorage
@@ -362,7 +362,7 @@ class RewriteJob:
     def delete_found(self, paths: Collection[str]) -> None:
         """Delete those of some new files that are there, and that no commit names. Never raises."""
         with contextlib.suppress(Exception):
-            self._delete_files(self.storage.files.look_many([self.storage.uri(path) for path in paths]))
+            self._delete_files(self.storage.files.look_many([*map(self.storage.uri, paths)], EXACT_NAMES))
 
     def _delete_files(self, uris: Iterable[str]) -> None:
         for uri in uris:

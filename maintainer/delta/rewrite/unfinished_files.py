@@ -27,6 +27,9 @@ MAX_FOLDERS = 5_000
 LOOKS, QUIET_LOOKS, PAUSE_SECONDS = 20, 2, 0.25
 """Cancelled tasks end a moment later: looks go on until nothing new came twice, and are at most so many."""
 
+EXACT_NAMES = 32
+"""From so many on the folder is listed, which may hold a million files: as many are looked at side by side."""
+
 _RUN_ID = re.compile(r"[0-9A-Za-z]+(?:-[0-9A-Za-z]+)*")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from maintainer.delta.spark import engine_log
@@ -151,6 +151,15 @@ def is_hive(conf: Mapping[str, str]) -> bool:
 def is_one_process(master: str) -> bool:
     """Whether the driver does all the work; ``local-cluster`` starts executors of their own, as a cluster does."""
     return master.startswith("local") and not master.startswith("local-cluster")
+
+
+def tasks_of_executor(setting: Callable[[str], str | None]) -> int | None:
+    """Return how many tasks an executor has at once; None where its machine decides, as with a standalone master."""
+    master = str(setting("spark.master"))
+    if is_one_process(master):
+        return None
+    cores = setting("spark.executor.cores") or ("1" if master.startswith(("k8s", "yarn")) else None)
+    return None if cores is None else max(1, int(cores) // int(setting("spark.task.cpus") or "1"))
 
 
 def java_options(folder: Path, quick: bool, archive_options: Sequence[str] = (), more: str | None = None) -> str:

@@ -63,9 +63,11 @@ class ScratchRoom:
 
     Attributes:
         most_bytes: The bound; None for half of what is free.
+        shares: How many processes share it, each of which takes its part at most.
     """
 
     most_bytes: int | None = None
+    shares: int = 1
     _taken_bytes: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock, compare=False)
 
@@ -73,7 +75,8 @@ class ScratchRoom:
         """Take room for some bytes; raises ``TransferError`` where there is none."""
         with self._lock:
             free_bytes = shutil.disk_usage(folder).free
-            room_bytes = (free_bytes + self._taken_bytes) // 2 if self.most_bytes is None else self.most_bytes
+            most_bytes = (free_bytes + self._taken_bytes) // 2 if self.most_bytes is None else self.most_bytes
+            room_bytes = most_bytes // self.shares
             if self._taken_bytes + size_bytes > room_bytes or size_bytes > free_bytes:
                 taken, room = format_size(self._taken_bytes), format_size(room_bytes)
                 raise TransferError(

@@ -196,23 +196,25 @@ class FileStore(FileSource):
 
         return dict(zip(folders, self.abreast(children, folders), strict=True))
 
-    def look_many(self, uris: Collection[str]) -> dict[str, StoredFile]:
+    def look_many(self, uris: Collection[str], list_from: int | None = None) -> dict[str, StoredFile]:
         """The files and folders among the URIs that are there, by URI; see ``there``."""
-        return {file.uri: file for file in self.there(dict.fromkeys(uris))}
+        return {file.uri: file for file in self.there(dict.fromkeys(uris), list_from)}
 
-    def there(self, uris: Collection[str]) -> Iterator[StoredFile]:
+    def there(self, uris: Collection[str], list_from: int | None = None) -> Iterator[StoredFile]:
         """Yield the files and folders among the URIs that are there, symlinks not followed; few requests are made.
 
         Few of a million are in memory at once.
 
         Args:
             uris: Asked quickly whether a URI is among them.
+            list_from: Holds instead of the storage's own.
         """
+        list_from = list_from or self.list_from
         wanted = Counter(uri.rpartition("/")[0] for uri in uris)
-        alone = (uri for uri in uris if wanted[uri.rpartition("/")[0]] < self.list_from)
+        alone = (uri for uri in uris if wanted[uri.rpartition("/")[0]] < list_from)
         while part := list(islice(alone, _LOOKS_AT_ONCE)):
             yield from (file for file in self.abreast(self.status, part) if file is not None)
-        listed = [folder for folder, number in wanted.items() if number >= self.list_from]
+        listed = [folder for folder, number in wanted.items() if number >= list_from]
         yield from (file for file in self.listed_in(listed) if file.uri in uris)
 
     def names_in(self, folders: Collection[str]) -> Iterator[str]:

@@ -207,9 +207,9 @@ class ProjectSettings:
         note="half of what is free",
         example="20GiB",
     )
-    """Most bytes that copies of files of an object store take on this machine, all tables together. They lie in the
-    folder for temporary files (`TMPDIR`). A bin that finds no room is rewritten by Spark, which reads the store
-    itself."""
+    """Most bytes that copies of files of an object store take on this machine, all tables together; and as much on each
+    executor, of which each of its tasks has an equal part. They lie in the folder for temporary files (`TMPDIR`), or in
+    that of the executor. A bin that finds no room is rewritten by Spark, which reads the store itself."""
     budgets: Budgets = setting(Budgets(), key="budget", example={"maxBytes": "2TiB", "maxTime": "4h"})
     """How much a run may spend on rewrites. It does the best ones that fit and leaves the others for the next run.
     `--budget-...` overrides the values for the whole run. A budget never fails a run; use `limits` for what must not

@@ -25,11 +25,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from maintainer.delta.jvm import DeltaJvm
+from maintainer.delta.jvm import DeltaJvm, cancel_jobs
 from maintainer.delta.rewrite.bin_work import BinWork, LaneUnfit, WrittenBin
 from maintainer.delta.rewrite.executors.executor_tasks import MAX_ATTEMPTS, VERSION, BinAnswer, BinTask, answer_tasks
 from maintainer.delta.rewrite.proof_parts import ProofPart, is_compared_exactly
-from maintainer.delta.spark.start_conf import is_one_process
+from maintainer.delta.spark.start_conf import is_one_process, tasks_of_executor
 from maintainer.delta.storage.failures.engine_failures import message_of
 from maintainer.delta.storage.fetched_files import SCRATCH_ROOM
 from maintainer.engine.process_loss import is_engine_lost
@@ -57,7 +57,7 @@ class AskedBin:
         failure: What its last job ended of without an answer.
         ended: Set with either of them.
         is_again: Its first job failed; the next one is its own.
-        is_given_up: Nobody waits any more.
+        is_awaited: Somebody still waits.
     """
 
     task: BinTask
@@ -65,7 +65,7 @@ class AskedBin:
     failure: Exception | None = None
     ended: threading.Event = field(default_factory=threading.Event)
     is_again: bool = False
-    is_given_up: bool = False
+    is_awaited: bool = True
 
     @property
     def num_attempts(self) -> int:
@@ -131,10 +131,9 @@ class SharedJobs:
             self._send(context)
             while not bin_.ended.wait(POLL_SECONDS):
                 check()
-        except BaseException:
-            self._give_up(context, bin_)
-            raise
-        return bin_
+            return replace(bin_)
+        finally:
+            self._leave(context, bin_)
 
     def _send(self, context: SparkContext) -> None:
         """Send what waits, unless executors have more than they can do at once."""
@@ -166,7 +165,7 @@ class SharedJobs:
                     self._answers = context.accumulator([], param)
             context.setLocalProperty("spark.scheduler.pool", self._name)
             context.setJobGroup(job.group, f"{len(job.bins)} bins on executors", interruptOnCancel=False)
-            if not all(bin_.is_given_up for bin_ in job.bins):
+            if any(bin_.is_awaited for bin_ in job.bins):
                 tasks = context.parallelize([bin_.task for bin_ in job.bins], len(job.bins))
                 tasks.mapPartitions(partial(answer_tasks, self._answers)).collect()
         except Exception as error:
@@ -177,9 +176,10 @@ class SharedJobs:
         """Hand on an answer, and send what waited for its core. Of two answers the first counts, as Spark has it."""
         with self._lock:
             bin_ = self._sent.pop(answer.task_id, None)
+            if bin_ is not None:
+                bin_.answer = answer if bin_.is_awaited else None
+                bin_.ended.set()
         if bin_ is not None:
-            bin_.answer = answer
-            bin_.ended.set()
             self._send(context)
 
     def _end(self, context: SparkContext, job: BinJob, failure: Exception) -> None:
@@ -187,7 +187,7 @@ class SharedJobs:
         with self._lock:
             self._jobs.remove(job)
             for bin_ in job.bins:
-                if self._sent.pop(bin_.task.task_id, None) is None or bin_.is_given_up:
+                if self._sent.pop(bin_.task.task_id, None) is None or not bin_.is_awaited:
                     continue
                 if len(job.bins) > 1 and not is_engine_lost(failure):
                     bin_.is_again = True
@@ -198,20 +198,23 @@ class SharedJobs:
                     bin_.ended.set()
         self._send(context)
 
-    def _give_up(self, context: SparkContext, bin_: AskedBin) -> None:
-        """Wait for a bin no longer; its job is cancelled where nobody waits for any of its bins."""
+    def _leave(self, context: SparkContext, bin_: AskedBin) -> None:
+        """Wait for a bin no longer; its job is cancelled where all that did not answer are bins of stopped tables."""
         with self._lock:
-            bin_.is_given_up = True
+            # What it answered may be large, and the job has it until its last task ends.
+            bin_.is_awaited, bin_.answer = False, None
             if bin_ in self._waiting:
                 self._waiting.remove(bin_)
             groups = [
                 job.group
                 for job in self._jobs
-                if bin_ in job.bins and all(one.is_given_up or one.ended.is_set() for one in job.bins)
+                if bin_ in job.bins
+                and not any(one.is_awaited for one in job.bins)
+                and not all(one.ended.is_set() for one in job.bins)
             ]
         with contextlib.suppress(Exception):  # what led here must not be hidden
             for group in groups:
-                context.cancelJobGroup(group)
+                cancel_jobs(context, group)
 
 
 MAX_ASKED = 64
@@ -234,24 +237,36 @@ class Executors:
         self._context: SparkContext | None = None
         self.speculate = False
         """Whether Spark may run a second attempt of a task beside the first."""
+        self.scratch_shares: int | None = None
+        """How many tasks share the room for copies; None where each executor has as many as processors."""
         self.jobs = SharedJobs()
 
-    def are_ready(self, jvm: DeltaJvm) -> bool:
-        """Whether bins go to executors; whoever asks first looks whether they have this package."""
-        with self._looking:
-            if self._is_ready is None:
-                self._is_ready = self._ready_now(jvm)
-            return self._is_ready
+    def are_ready(self, jvm: DeltaJvm, check: Callable[[], None]) -> bool:
+        """Whether bins go to executors; whoever asks first looks whether they have this package.
 
-    def _ready_now(self, jvm: DeltaJvm) -> bool:
+        ``check`` raises where the table is to end. Its jobs are cancelled then: a look among them says nothing.
+        """
+        while not self._looking.acquire(timeout=POLL_SECONDS):
+            check()
+        try:
+            if self._is_ready is None:
+                check()  # nobody cancels what begins now
+                self._is_ready = self._ready_now(jvm, check)
+            return self._is_ready
+        finally:
+            self._looking.release()
+
+    def _ready_now(self, jvm: DeltaJvm, check: Callable[[], None]) -> bool:
         spread = self._spread
         if spread is None:
             spread = not is_one_process(str(jvm.session_setting("spark.master")))
         if not spread:
             return False
         self.speculate = (jvm.session_setting("spark.speculation") or "false").lower() == "true"
+        self.scratch_shares = tasks_of_executor(jvm.session_setting)
         lack = _lack(self.context(jvm))
         if lack is not None:
+            check()
             self._on_lack(f"bins are written in this process, and none on executors: {lack}")
         return lack is None
 
@@ -272,6 +287,10 @@ class SpreadBins:
     other_paths: list[str] = field(default_factory=list)
     """What attempts that do not count may have written; one that is late may yet."""
 
+    def are_ready(self, job: RewriteJob) -> bool:
+        """Whether executors write; see ``Executors``. Raises C702 where the run is to end."""
+        return self.executors.are_ready(job.jvm, partial(job.place.check_stop, job.where))
+
     def write(self, job: RewriteJob, work: BinWork, lane: Lane) -> WrittenBin:
         """Write a bin on an executor.
 
@@ -281,7 +300,8 @@ class SpreadBins:
         """
         if job.place.here is None:
             raise LaneUnfit("its files are read through Hadoop alone")
-        task = BinTask(0, work, lane, is_compared_exactly(job, work.number), SCRATCH_ROOM.most_bytes)
+        is_compared, shares = is_compared_exactly(job, work.number), self.executors.scratch_shares
+        task = BinTask(0, work, lane, is_compared, SCRATCH_ROOM.most_bytes, scratch_shares=shares)
         try:
             context = self.executors.context(job.jvm)
             asked = self.executors.jobs.ask(context, task, partial(job.place.check_stop, job.where))
@@ -296,24 +316,31 @@ class SpreadBins:
             if is_engine_lost(asked.failure):
                 raise asked.failure
             raise LaneUnfit(f"its task was lost: {message_of(asked.failure)[:200]}")
-        if answer.attempt or answer.leaves or self.executors.speculate:
+        is_there = answer.attempt > 0 or answer.leaves
+        if is_there or self.executors.speculate:
             counted = None if answer.written is None else answer.attempt
-            self._remove_others(job, work, (number for number in attempts if number != counted))
+            self._remove_others(job, work, (number for number in attempts if number != counted), is_there=is_there)
         if answer.written is None:
             raise LaneUnfit(answer.unfit)
         if not job.storage.files.asks_by_request:
             for stored in answer.written.stored:
                 if job.storage.status(stored.uri) is None:
+                    self._remove_others(job, work, [answer.attempt])  # a mount may show it later
                     raise LaneUnfit(f"an executor wrote {stored.uri}, which is not on this machine's disk")
-        self.answers[work.number] = answer
+        # Where rows lie is kept by the job alone, up to a bound.
+        self.answers[work.number] = replace(answer, written=replace(answer.written, row_order=None))
         # Apart from the answer, with which they are compared before its proof counts.
         return replace(answer.written, files=copy.deepcopy(answer.written.files))
 
-    def _remove_others(self, job: RewriteJob, work: BinWork, attempts: Iterable[int]) -> None:
-        """Remove what attempts that do not count may have left, by the names that it may have."""
+    def _remove_others(self, job: RewriteJob, work: BinWork, attempts: Iterable[int], *, is_there: bool = True) -> None:
+        """Remove what attempts that do not count may have left, by the names that it may have.
+
+        If nothing says that ``is_there``, the look after the commit is soon enough.
+        """
         paths = [path for number in attempts for path in work.of_attempt(number).paths]
         self.other_paths += paths
-        job.delete_found(paths)
+        if is_there:
+            job.delete_found(paths)
 
     def part_of(self, job: RewriteJob, number: int) -> ProofPart | None:
         """What an executor measured of a bin, if its new files are what the storage held when the proof began.

@@ -40,7 +40,7 @@ class BinTask:
     """What one task is sent. It may hold the store's credentials, as what Spark's own tasks are sent does.
 
     ``task_id`` is by what its answer is known. ``first_attempt`` counts those of an earlier job with the same bin,
-    which have names of their own.
+    which have names of their own. ``scratch_shares``: as ``Executors`` has it.
     """
 
     task_id: int
@@ -49,6 +49,7 @@ class BinTask:
     is_compared: bool
     scratch_bytes: int | None
     first_attempt: int = 0
+    scratch_shares: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,7 @@ def _attempt(task: BinTask) -> BinAnswer:
     if number >= MAX_ATTEMPTS:
         return BinAnswer(task.task_id, attempt, unfit=f"its task was tried more than {MAX_ATTEMPTS} times")
     SCRATCH_ROOM.most_bytes = task.scratch_bytes
+    SCRATCH_ROOM.shares = task.scratch_shares or os.cpu_count() or 1
     work = task.work.of_attempt(attempt)
     # Spark's own folder for what its tasks put on the disk; it goes with the executor.
     here = work.files.here(os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None)

@@ -51,7 +51,7 @@ PUBLIC = {
         "getTableMetadata", "provider", "location", "tableType", "name", "withColumn", "expr",
         "statusTracker", "getActiveJobsIds", "getJobIdsForGroup", "getJobInfo", "getStageInfo",
         "Observation", "observe", "conf", "setConfString", "unsetConf",
-        "collect", "where", "selectExpr",
+        "collect", "where", "selectExpr", "cancelJobGroupAndFutureJobs",
     },
     "spark's catalogs": {
         "catalogManager", "isCatalogRegistered", "currentCatalog", "parseMultipartIdentifier", "head", "tail",
@@ -90,7 +90,7 @@ PUBLIC = {
         "loads", "dumps", "setdefault", "rpartition", "findall", "split", "items", "append", "_jdf", "__init__", "join",
         "field", "files", "read_text", "Lock", "RLock", "_compile", "lower", "strip", "intersection",
         "enumerate", "fromkeys", "monotonic", "sleep", "escape", "splitlines", "endswith", "startswith", "group",
-        "enter_context", "ExitStack", "uuid4", "time", "remove", "now", "glob", "replace",
+        "enter_context", "ExitStack", "uuid4", "time", "remove", "now", "glob", "replace", "poll", "cache_clear",
     },
 }  # fmt: skip
 ALLOWED = set().union(*PUBLIC.values())

@@ -125,6 +125,20 @@ def test_the_room_is_shared_by_all_tables_and_given_back(store: Store, monkeypat
     assert ScratchRoom(most_bytes=50) == fetched_files.SCRATCH_ROOM
 
 
+@pytest.mark.parametrize("most_bytes", [80, None])
+def test_processes_that_share_the_room_take_a_part_of_it_each(
+    store: Store, here: Fetched, monkeypatch: pytest.MonkeyPatch, most_bytes: int | None
+) -> None:
+    usage = namedtuple("usage", "free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(160))
+    monkeypatch.setattr(fetched_files, "SCRATCH_ROOM", ScratchRoom(most_bytes, shares=4))
+    store.objects |= {f"{ROOT}/{name}": b"0123456789" for name in "ab"}
+    here.fetch({f"{ROOT}/a": 10})
+    with pytest.raises(TransferError, match=r"other bins take 20 B of 2"):
+        here.fetch({f"{ROOT}/b": 10})
+    here.close()
+
+
 def test_half_of_what_is_free_is_the_room_where_nobody_says(
     store: Store, here: Fetched, monkeypatch: pytest.MonkeyPatch
 ) -> None:

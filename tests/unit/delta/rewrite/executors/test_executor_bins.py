@@ -10,14 +10,13 @@ import os
 import pickle
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import unquote
 
-import deltalake
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyspark
@@ -25,89 +24,27 @@ import pytest
 
 from maintainer.delta.engine import table_engine
 from maintainer.delta.engine.table_engine import DeltaTableEngine
-from maintainer.delta.jvm import DeltaJvm, DirectAccess, UnstartedSession, parquet_calls
+from maintainer.delta.jvm import DeltaJvm, parquet_calls
 from maintainer.delta.rewrite import bin_writer
 from maintainer.delta.rewrite.bin_writer import write_bins
 from maintainer.delta.rewrite.commit.carried_deletes import CarriedDeletes
 from maintainer.delta.rewrite.executors import executor_tasks
-from maintainer.delta.rewrite.executors.executor_bins import Executors, SpreadBins
 from maintainer.delta.rewrite.executors.executor_tasks import MAX_ATTEMPTS
+from maintainer.delta.rewrite.local.local_lane import write_in_process
 from maintainer.delta.rewrite.local.parquet_writer import write_local
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.rewrite.rewrite_proof import prove_rewrite
+from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.delta.storage.log_paths import path_uri
 from maintainer.delta.storage.object_files import ObjectFiles
 from maintainer.delta.storage.table_storage import TableStorage, bucket_of
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.engine.store.cloud_settings import store_settings
 from maintainer.errors import CheckImpossible, VerificationFailed
-from maintainer.model.plan.lanes import Codec, Lane, LaneChoice
-from maintainer.model.plan.steps import Batch, Bin, CompactStep
+from maintainer.model.plan.lanes import Codec, Lane
 from maintainer.model.run.receipts import Proof
-from maintainer.model.table.table_facts import TableRef
-from tests.support.writers.tasks_here import Attempt, Tasks, once
-
-
-def never(*anything: object) -> Any:
-    raise AssertionError("a JVM was asked for")
-
-
-class Cluster(DeltaJvm):
-    """Calls of a session on a cluster; nothing but its tasks can be asked for."""
-
-    def __init__(self, tasks: Tasks, **settings: str) -> None:
-        direct = DirectAccess({}, frozenset({"file"}))
-        conf: dict[str, str | None] = {"spark.master": "spark://host:7077", **settings}
-        super().__init__(UnstartedSession(never, never, never, False, conf, direct))
-        self.tasks = tasks
-
-    @property
-    def spark(self) -> Any:
-        return SimpleNamespace(sparkContext=self.tasks)
-
-    def enter_thread(self, group: str, description: str) -> None:
-        pass
-
-
-@dataclass
-class Rewrite:
-    """A table of three files of two rows in each of two partitions, and a job that joins them."""
-
-    path: Path
-    lacks: list[str] = field(default_factory=list)
-    lane: Lane = Lane.LOCAL
-    codec: Codec = Codec.UNCOMPRESSED
-
-    def __post_init__(self) -> None:
-        for number in range(3):
-            rows = pa.table({"id": [number, 7, 8, 9], "part": ["a b", "a b", "c", "c"]})
-            deltalake.write_deltalake(str(self.path), rows, mode="append", partition_by=["part"])
-
-    @contextmanager
-    def job(self, tasks: Tasks, spread: bool | None = None, **settings: str) -> Iterator[RewriteJob]:
-        jvm = Cluster(tasks, **settings)
-        facts = DeltaTableEngine(jvm, "g").reader.facts(TableRef(path_uri(str(self.path))))
-        choice = LaneChoice(self.lane, "small")
-        parts = {file.partition_values for file in facts.files}
-        bins = (Bin(tuple(file for file in facts.files if file.partition_values == part), choice) for part in parts)
-        batch = Batch(tuple(bins))
-        job = RewriteJob(
-            jvm,
-            facts,
-            CompactStep((batch,), 1 << 20, 1, (), codec=self.codec),
-            batch,
-            "g",
-            LiveFilesReader(jvm),
-        )
-        job.file_prefix = "part-run-1-"
-        job.spread = SpreadBins(Executors(spread, self.lacks.append))
-        with job.opened():
-            yield job
-
-    @property
-    def new_files(self) -> set[str]:
-        """The files that runs wrote and that are still there."""
-        return {path.name for path in self.path.rglob("part-run-*")}
+from tests.support.writers.tasks_here import Attempt, Cluster, Rewrite, Tasks, never, once
 
 
 @pytest.fixture
@@ -181,7 +118,8 @@ def test_where_others_deleted_rows_since_an_executors_proof_does_not_count(rewri
 
 def test_a_bin_costs_one_look_at_its_file_and_no_question(rewrite: Rewrite, monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[str] = []
-    status, ask, once_asked = TableStorage.status, Cluster.session_setting, ("spark.master", "spark.speculation")
+    status, ask = TableStorage.status, Cluster.session_setting
+    once_asked = ("spark.master", "spark.speculation", "spark.executor.cores")
 
     def look(storage: TableStorage, uri: str) -> Any:
         looked.append(uri)
@@ -189,7 +127,7 @@ def test_a_bin_costs_one_look_at_its_file_and_no_question(rewrite: Rewrite, monk
 
     with rewrite.job(Tasks()) as job:
         assert job.spread is not None
-        assert job.spread.executors.are_ready(job.jvm)
+        assert job.spread.are_ready(job)
         monkeypatch.setattr(TableStorage, "status", look)
         monkeypatch.setattr(
             Cluster, "session_setting", lambda jvm, key: never() if key in once_asked else ask(jvm, key)
@@ -296,6 +234,8 @@ def test_a_task_that_is_lost_costs_its_bin_and_what_it_left_goes_by_its_name(
         monkeypatch.setattr(table_engine, "find_name", lambda *anything: None)
         monkeypatch.setattr(table_engine, "TableStorage", lambda *anything: job.storage)
         monkeypatch.setattr(DeltaJvm, "log_at", lambda *anything: None)
+        monkeypatch.setattr(LocalFiles, "list_from", 2)  # as on a store
+        monkeypatch.setattr(LocalFiles, "listed_in", lambda files, folders: iter([never() for _ in folders]))
         gone, left = writer.remove_late(job.facts, job.spread.other_paths)
         assert ([unquote(path).rpartition("/")[2] for path in gone], left) == ([stray.name], ())
         assert writer.remove_late(job.facts, job.spread.other_paths) == ((), ())
@@ -314,7 +254,7 @@ def test_settings_for_parquet_change_nothing_of_a_copy_so_that_none_is_sent_to_e
     """parquet-hadoop 1.16 makes the codecs of a copy from a configuration of its own, in the driver as well."""
     words = [f"{number * 7919 % 10_007} of many words" for number in range(20_000)]
     pq.write_table(pa.table({"text": words}), tmp_path / "old.parquet", use_dictionary=False, compression="snappy")
-    calls, conf = parquet_calls._calls_here()
+    calls, conf, _ = parquet_calls._calls_here()
     copies = []
     for level in ("1", "19"):
         conf.set("parquet.compression.codec.zstd.level", level)
@@ -351,10 +291,16 @@ def test_a_disk_that_is_full_there_costs_the_bin(rewrite: Rewrite, monkeypatch: 
         assert rewrite.new_files == set()
 
 
-def test_a_file_on_the_disk_of_another_machine_costs_the_bin(rewrite: Rewrite, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_this_machine_does_not_see_costs_the_bin_and_goes_when_it_appears(
+    rewrite: Rewrite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It lies on the disk of another machine, or a mount shows it late."""
+    hidden: dict[Path, bytes] = {}
+
     def elsewhere(attempt: Attempt) -> Any:
         found = once(attempt)
         for path in rewrite.path.rglob("part-run-*"):
+            hidden[path] = path.read_bytes()
             path.unlink()
         return found
 
@@ -364,31 +310,52 @@ def test_a_file_on_the_disk_of_another_machine_costs_the_bin(rewrite: Rewrite, m
         for choice in job.lanes.values():
             assert choice.lane is Lane.SPARK
             assert "which is not on this machine's disk" in choice.reason
+        for path, content in hidden.items():
+            path.write_bytes(content)
+        assert rewrite.new_files == set(map(name_of, job.late_paths)) != set()
+        job.remove_unneeded()
+        assert rewrite.new_files == set()
 
 
-def test_where_executors_lack_the_package_it_is_said_once_and_this_process_writes(
+def test_the_places_of_ordered_rows_are_kept_once_and_bounded(
     rewrite: Rewrite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor_tasks, "version_here", lambda: "maintainer 0.0.1")
-    with rewrite.job(Tasks(never)) as job:
-        write_bins(job)
-        assert [choice.reason for choice in job.lanes.values()] == ["small", "small"]
-    assert rewrite.lacks == ["bins are written in this process, and none on executors: maintainer 0.0.1"]
+    order = [np.arange(6)]
+    monkeypatch.setattr(
+        executor_tasks, "write_in_process", lambda *bin_: replace(write_in_process(*bin_), row_order=order)
+    )
+    monkeypatch.setattr(bin_writer, "ORDERED_ROWS_KEPT", 6)
+    with rewrite.job(Tasks()) as job:
+        assert proven(job).holds
+        assert (len(job.row_orders), len(names(job))) == (1, 2)
+        assert job.spread is not None
+        assert [answer.written and answer.written.row_order for answer in job.spread.answers.values()] == [None, None]
+        job.discard()
 
 
-@pytest.mark.parametrize(
-    ("master", "spread", "ready"),
-    [
-        ("local[*]", None, False),
-        ("local-cluster[2,1,1024]", None, True),
-        ("k8s://https://host", None, True),
-        ("spark://host:7077", False, False),
-        ("local[2]", True, True),
-    ],
-)
-def test_who_writes_follows_from_the_master_unless_it_is_said(master: str, spread: bool | None, ready: bool) -> None:
-    executors = Executors(spread, never)
-    assert executors.are_ready(Cluster(Tasks(), **{"spark.master": master})) is ready
+def test_few_names_are_looked_at_one_by_one_and_where_spark_speculates_after_the_commit(
+    rewrite: Rewrite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder may hold a million files."""
+    looked: list[object] = []
+
+    def listed(files: LocalFiles, folders: Iterable[str]) -> Iterator[StoredFile]:
+        looked.extend(folders)
+        return iter(())
+
+    with rewrite.job(Tasks(), None, **{"spark.speculation": "true"}) as job:
+        with monkeypatch.context() as patched:
+            patched.setattr(RewriteJob, "delete_found", lambda *anything: looked.append(anything))
+            write_bins(job)
+        assert (looked, len(job.late_paths)) == ([], 2 * (MAX_ATTEMPTS - 1))
+        for path in job.late_paths[:: MAX_ATTEMPTS - 1]:
+            (rewrite.path / unquote(path)).write_bytes(b"late")
+        with monkeypatch.context() as patched:
+            patched.setattr(LocalFiles, "list_from", 2)  # as on a store
+            patched.setattr(LocalFiles, "listed_in", listed)
+            job.remove_unneeded()
+        assert (looked, rewrite.new_files) == ([], names(job))
+        job.discard()
 
 
 def test_a_store_is_opened_again_from_its_settings_and_they_are_in_no_text() -> None:

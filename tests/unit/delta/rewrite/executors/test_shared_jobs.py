@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -49,17 +50,28 @@ class Job:
 
 @dataclass
 class Context:
-    """A Spark context with executors of so many cores, which it tells when the test says so."""
+    """A Spark context with executors of so many cores, which it tells when the test says so.
+
+    A job is submitted, too, when the test says so, and not at all if its group was cancelled with what comes of it.
+    """
 
     num_cores: int = 2
     jobs: queue.SimpleQueue[Job] = field(default_factory=queue.SimpleQueue)
     cancelled: list[str] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
+    of_thread: threading.local = field(default_factory=threading.local)
     param: Any = None
     tells: threading.Event = field(default_factory=threading.Event)
+    comes: threading.Event = field(default_factory=threading.Event)
+    submits: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         self.tells.set()
+        self.submits.set()
+
+    @property
+    def _jsc(self) -> Any:
+        return SimpleNamespace(sc=lambda: self)
 
     @property
     def defaultParallelism(self) -> int:
@@ -75,8 +87,12 @@ class Context:
 
     def setJobGroup(self, group: str, description: str, interruptOnCancel: bool) -> None:
         self.groups.append(group)
+        self.of_thread.group = group
 
     def cancelJobGroup(self, group: str) -> None:
+        """Ends a job that was submitted, and is forgotten then."""
+
+    def cancelJobGroupAndFutureJobs(self, group: str) -> None:
         self.cancelled.append(group)
 
     def parallelize(self, tasks: Sequence[BinTask], num_tasks: int) -> Any:
@@ -87,6 +103,10 @@ class Context:
                 return self
 
             def collect(ran) -> list[Any]:
+                self.comes.set()
+                assert self.submits.wait(SECONDS)
+                if self.of_thread.group in self.cancelled:
+                    raise RuntimeError("part of a cancelled job group")
                 self.jobs.put(job)
                 if (failure := job.end.get(timeout=SECONDS)) is not None:
                     raise failure
@@ -256,6 +276,60 @@ def test_a_table_that_stops_gives_up_its_own_bins_and_the_last_one_cancels_the_j
         assert job.names == ["last"], "nobody waits for the others"
         job.done()
         assert last[0].result(SECONDS).answer is not None
+
+
+def test_the_last_answer_cancels_a_job_of_which_only_tasks_of_stopped_tables_are_left() -> None:
+    with tables(num_cores=0) as fleet:
+        fleet.ask("first")
+        first = fleet.context.next()
+        a, b = fleet.ask("a", "b")
+        first.done()
+        shared = fleet.context.next()
+        fleet.stopped.add("a")
+        with pytest.raises(CommitNotLanded):
+            a.result(SECONDS)
+        assert fleet.context.cancelled == []
+        shared.answer("b")
+        assert b.result(SECONDS).answer is not None
+        assert fleet.context.cancelled == [fleet.context.groups[-1]], "and none of which all have answered"
+        shared.end.put(RuntimeError("cancelled as part of cancellation of all jobs"))
+        (last,) = fleet.ask("last")
+        fleet.context.next().done()
+        assert last.result(SECONDS).answer is not None
+
+
+def test_a_job_that_is_cancelled_right_before_it_is_submitted_does_not_run() -> None:
+    with tables() as fleet:
+        fleet.context.submits.clear()
+        (asked,) = fleet.ask("a")
+        assert fleet.context.comes.wait(SECONDS)
+        fleet.stopped.add("a")
+        with pytest.raises(CommitNotLanded):
+            asked.result(SECONDS)
+        fleet.context.submits.set()
+        until = time.monotonic() + SECONDS
+        while fleet.known and fleet.context.jobs.empty() and time.monotonic() < until:
+            time.sleep(0.01)
+        assert (fleet.context.jobs.empty(), fleet.known) == (True, set())
+
+
+def test_a_job_that_goes_on_keeps_no_answer() -> None:
+    """The rows of an ordered bin are in it, eight bytes for each."""
+    with tables(num_cores=0) as fleet:
+        fleet.ask("first")
+        first = fleet.context.next()
+        a, b, c = fleet.ask("a", "b", "c")
+        first.done()
+        shared = fleet.context.next()
+        fleet.stopped.add("a")
+        with pytest.raises(CommitNotLanded):
+            a.result(SECONDS)
+        shared.answer("a", "b")
+        assert b.result(SECONDS).answer is not None
+        job = fleet.shared._jobs[-1]
+        assert ([bin_.answer for bin_ in job.bins], len(job.bins)) == ([None] * 3, 3)
+        shared.done()
+        assert c.result(SECONDS).answer is not None
 
 
 def test_an_answer_that_does_not_arrive_is_a_failure_and_no_wait() -> None:
