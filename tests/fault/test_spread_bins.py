@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import shlex
 import subprocess
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import deltalake
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pyspark
 import pytest
 
@@ -139,16 +142,21 @@ def spark_home(folder: Path) -> Path:
     return folder
 
 
+def write_project(folder: Path, policies: dict[str, str]) -> None:
+    """A project with a policy for each table, by its name."""
+    (folder / "policies").mkdir()
+    checks = "defaults:\n  verify: {content: 'off'}\n"
+    (folder / "maintainer.yml").write_text(f"version: 1\n{checks}", encoding="utf-8")
+    for name, more in policies.items():
+        policy = f"version: 1\ntable: ./lake/{name}\n{more}"
+        (folder / "policies" / f"{name}.yml").write_text(policy, encoding="utf-8")
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    (tmp_path / "policies").mkdir()
-    checks = "defaults:\n  verify: {content: 'off'}\n"
-    (tmp_path / "maintainer.yml").write_text(f"version: 1\n{checks}", encoding="utf-8")
+    write_project(tmp_path, {**dict.fromkeys(TABLES, ""), "slow": "limits: {timeout: 90s}\n"})
     for name in TABLES:
         make_table(tmp_path / "lake" / name, 4)
-        limit = "limits: {timeout: 90s}\n" if name == "slow" else ""
-        policy = f"version: 1\ntable: ./lake/{name}\n{limit}"
-        (tmp_path / "policies" / f"{name}.yml").write_text(policy, encoding="utf-8")
     return tmp_path
 
 
@@ -257,6 +265,28 @@ def test_the_archive_brings_the_package_and_without_it_the_run_says_so_once(proj
     for name in ("again", "full"):
         assert [reason for _, _, reason in lanes(tables[name]) if "on an executor" in reason] == []
         assert rows_and_files(project / "lake" / name) == (list(range(40)), 1)
+
+
+def test_row_groups_are_copied_there_and_rows_put_in_an_order(tmp_path: Path) -> None:
+    write_project(tmp_path, {"copied": "", "ordered": "optimize: {zorder: {columns: [k], mode: full}}\n"})
+    lake, noise = tmp_path / "lake", random.Random(7)
+    for first in (0, 9_000):
+        ids = list(range(first, first + 9_000))  # 9 MB, which no codec makes less
+        rows = pa.table({"id": ids, "noise": [noise.randbytes(1_024) for _ in ids]})
+        deltalake.write_deltalake(str(lake / "copied"), rows, mode="append")
+    make_table(lake / "ordered", 4)
+    code, tables, said = apply(tmp_path, spark_home(tmp_path / "spark"), "--master", "local-cluster[2,1,1024]")
+    assert code == 0, said
+    used = {name: lanes(tables[name]) for name in ("copied", "ordered")}
+    assert {name: [use[:2] for use in uses] for name, uses in used.items()} == {
+        "copied": [("copy", "column chunks")], "ordered": [("local", "DuckDB")],
+    }, said  # fmt: skip
+    assert all(reason.endswith("; on an executor") for uses in used.values() for *_, reason in uses)
+    assert rows_and_files(lake / "copied") == (list(range(18_000)), 1)
+    assert rows_and_files(lake / "ordered") == (list(range(40)), 1)
+    (live,) = deltalake.DeltaTable(str(lake / "ordered")).file_uris()
+    assert pq.ParquetFile(live).read()["k"].to_pylist() == sorted(number % 3 for number in range(40))
+    assert strays(lake / "copied") | strays(lake / "ordered") == set()
 
 
 def test_on_request_the_tasks_of_this_machine_do_it(project: Path) -> None:
