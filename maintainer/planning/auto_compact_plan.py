@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from maintainer.model.plan.layout_tags import has_row_order
 from maintainer.model.plan.plan import ContentCheck, RowCountCheck
 from maintainer.model.plan.steps import CompactStep
 from maintainer.model.run.auto_compaction import (
@@ -137,7 +138,8 @@ def plan_auto_compact(
     check_supported(facts, clustered=False)
     today = datetime.fromtimestamp(now_ms / 1000, tz=UTC).date()
     table = TableInput(_as_policy(facts, settings), facts, TableRecord(), now_ms, today)
-    table = table.with_files(without_lost_values(facts)[0])
+    whole = without_lost_values(facts)[0]
+    table = table.with_files(tuple(file for file in whole if not has_row_order(file.tags)))
     free, updated = without_updated(table)
     decision = _choose(table.with_files(free), settings, written)
     if decision.step is None and updated:

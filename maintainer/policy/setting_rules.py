@@ -229,9 +229,9 @@ def _rewrite(settings: Settings) -> Iterator[SettingFinding]:
 
 def _cluster(settings: Settings) -> Iterator[SettingFinding]:
     least, target = (settings.number(f"optimize.cluster.{key}") for key in ("minCubeSize", "targetCubeSize"))
-    if least and target and target < least:
+    if least and target and 2 * target < 3 * least:
         path, other = ("optimize", "cluster", "targetCubeSize"), ("optimize", "cluster", "minCubeSize")
-        message = "is smaller than minCubeSize, which counts then"
+        message = "is smaller than 1.5 times minCubeSize, which counts then"
         yield SettingFinding("P307", path, message, "make it larger, or leave it out", other, Severity.WARNING)
 
 

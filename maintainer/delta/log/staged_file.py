@@ -55,8 +55,23 @@ class WrittenFile:
 
 
 def widened(stats: str) -> str:
-    """Return statistics that say their bounds are not tight, as the protocol asks of a file with soft-deleted rows."""
-    return json.dumps({**json.loads(stats), "tightBounds": False}, separators=(",", ":"), ensure_ascii=False)
+    """Return statistics that say their bounds are not tight, as the protocol asks of a file with soft-deleted rows.
+
+    Numbers stay as they are written: a decimal of many digits is no float.
+    """
+    return _as_json({**json.loads(stats, parse_float=_Number, parse_int=_Number), "tightBounds": False})
+
+
+class _Number(str):
+    """A number by its text."""
+
+    __slots__ = ()
+
+
+def _as_json(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{_as_json(name)}:{_as_json(inner)}" for name, inner in value.items()) + "}"
+    return str(value) if isinstance(value, _Number) else json.dumps(value, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)

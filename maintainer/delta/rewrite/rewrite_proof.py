@@ -184,8 +184,7 @@ def _prove_statistics(job: RewriteJob, part: ProofPart) -> None:
         job.judged[file.path] = file.add.get("stats"), measured.columns, figures
         if job.carried_deletes is not None and file.bin_number in job.carried_deletes.bins:
             problems += _why_not_as_proven(job.carried_deletes, file)
-        else:
-            problems += _wrong_in(file.add, measured.columns, figures, strictness)
+        problems += _wrong_in(file.add, measured.columns, figures, strictness)
     if problems:
         raise _wrong(job, "V506", "the statistics of new files do not fit their rows", shortened(problems, SHOWN))
 

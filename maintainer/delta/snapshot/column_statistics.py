@@ -16,7 +16,7 @@ from maintainer.delta.log.statistics_columns import statistics_columns
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, DataFile, FileRange, TableFacts
 from maintainer.model.table.table_features import num_indexed_columns
-from maintainer.planning.curve.revision import MAX_SAMPLED_FILES
+from maintainer.planning.curve.revision import sampled_files
 
 SAMPLE_SEED = 7
 
@@ -68,8 +68,7 @@ def read_sample(
     """Draw rows from files spread over the table; only these columns are read. The same rows every time."""
     from pyspark.sql import functions as F
 
-    files = sorted(facts.files, key=lambda file: file.path)
-    chosen = files[:: max(1, len(files) // MAX_SAMPLED_FILES)][:MAX_SAMPLED_FILES]
+    chosen = sampled_files(facts.files)
     live = live_files.of_snapshot(facts, snapshot, [file.key for file in chosen]).adds
     rows = sum(file.live_records or 0 for file in chosen if file.key in live)
     adds = [live[file.key] for file in chosen if file.key in live]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 PACKED_TAG = "maintainer.packed"
@@ -63,6 +64,11 @@ ROW_ORDER_TAGS = frozenset(
 )
 """Tags that say in which order a file's rows are, or with which files it was ordered. A file with one of them is never
 packed with others by a step that does not order rows, and keeps them when it is written anew in the same order."""
+
+
+def has_row_order(tags: Iterable[tuple[str, str]]) -> bool:
+    """Return whether the tags of a file say in which order its rows are."""
+    return any(name in ROW_ORDER_TAGS for name, _ in tags)
 
 
 LIQUID = "liquid"

@@ -17,11 +17,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from maintainer.model.table.table_facts import DataFile
 from maintainer.planning.curve.curve import MAX_ADDRESS_BITS, ValueKey, bits_of, key_of, num_shared, upper_key
 from maintainer.units import read_digits
 
 MAX_SAMPLED_FILES = 48
 """Files that a sample for boundaries is drawn from, spread over the table by the order of their paths."""
+
+
+def sampled_files(files: Iterable[DataFile]) -> list[DataFile]:
+    """Return the files that a sample for boundaries is drawn from: as far apart as they can be, the first among them.
+
+    Not the first ones alone: paths go by partitions, and these by days, of which a growing column has the newest last.
+    """
+    ordered = sorted(files, key=lambda file: file.path)
+    count = min(MAX_SAMPLED_FILES, len(ordered))
+    return [ordered[number * len(ordered) // count] for number in range(count)]
+
 
 PROPERTY_PREFIX = "maintainer.zorder.revision."
 FORMAT_VERSION = 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from maintainer.model.plan.layout_tags import ROW_ORDER_TAGS
+from maintainer.model.plan.layout_tags import has_row_order
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import Bin, PurgeStep
 from maintainer.model.table.table_facts import DataFile, TableFacts
@@ -61,7 +61,7 @@ def plan_purge(table: TableInput, rewritten: Collection[tuple[str, str]]) -> Dec
             if file.key not in rewritten
             and (has_many_deleted_rows(file, purge.deleted_rows_ratio) or _has_dropped_columns(file, facts, purge))
         ]
-        arranged = [file for file in due if any(name in ROW_ORDER_TAGS for name, _ in file.tags)]
+        arranged = [file for file in due if has_row_order(file.tags)]
         bins += [Bin((file,)) for file in arranged]
         loose = Partition(partition.values, tuple(file for file in due if file not in arranged))
         bins += pack_bins(loose.files, max_bin_bytes=optimize.max_file_size_bytes) if loose.files else ()

@@ -29,7 +29,13 @@ from maintainer.planning.selection.schema_columns import FoundColumn
 from maintainer.planning.zorder.turn_choice import Candidates, Chosen, choose_turn, forecast, sort_candidates
 from maintainer.planning.zorder.turn_strategies import Group, leveled_groups
 from maintainer.planning.zorder.zorder_options import ZOrderOptions, options_of, sample_wanted
-from maintainer.planning.zorder.zorder_revision import fitting_revision, incremental_columns, new_revision, ranges_of
+from maintainer.planning.zorder.zorder_revision import (
+    escaped_ratio,
+    fitting_revision,
+    incremental_columns,
+    new_revision,
+    ranges_of,
+)
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.units import count_of, format_size
 
@@ -222,13 +228,21 @@ def loop_columns(step: ZOrderStep, facts: TableFacts) -> tuple[str, ...]:
 def _target(
     policy: ResolvedPolicy, columns: tuple[FoundColumn, ...], facts: TableFacts
 ) -> tuple[Revision | None, bool]:
-    """The revision that files are written in, and whether it is still to be made; None where nothing needs one."""
+    """The revision that files are written in, and whether it is still to be made; None where nothing needs one.
+
+    One that fits is given up only where at most half as much escapes a new one: else every night would make another,
+    for the sake of a few values that its sample does not have either.
+    """
     fitting = fitting_revision(columns, facts)
-    if not sample_wanted(policy, facts):
+    # All files decide whether a sample is read; those of them that others leave alone may want one that nobody read.
+    if not sample_wanted(policy, facts) or (fitting is not None and facts.column_sample is None):
         return fitting, False
     if fitting is None and len(facts.files) < 2 and facts.size_bytes < 2 * policy.optimize.max_file_size_bytes:
         return None, False
-    return new_revision(columns, facts), True
+    made = new_revision(columns, facts)
+    if fitting is not None and 2 * escaped_ratio(made, facts) > escaped_ratio(fitting, facts):
+        return fitting, False
+    return made, True
 
 
 def _optimized(options: ZOrderOptions, facts: TableFacts, target: Revision | None) -> Revision:

@@ -129,15 +129,15 @@ class ClusterPolicy:
     target_cube_size_bytes: int = size(
         "15GiB", above_zero="write a size like `10GiB`", note="1.5 times minCubeSize", example="15GiB"
     )
-    """Bytes to cluster together into one cube. Never less than minCubeSize."""
+    """Bytes to cluster together into one cube. Less than 1.5 times minCubeSize counts as that."""
     full: bool = setting(False, note="false", example=True)
     """Whether files that were clustered by other columns are clustered again, like `OPTIMIZE FULL` after `ALTER TABLE
     ... CLUSTER BY`."""
 
     @property
     def bin_size_bytes(self) -> int:
-        """Bound of what is clustered together: the larger of the two sizes, as Delta does."""
-        return max(self.min_cube_size_bytes, self.target_cube_size_bytes)
+        """Bound of what is clustered together. A cube is filled up to a file less: without room it stays too small."""
+        return max(self.min_cube_size_bytes * 3 // 2, self.target_cube_size_bytes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from maintainer.errors import TableError
+from maintainer.model.plan.layout_tags import ROW_ORDER_TAGS
 from maintainer.model.run.auto_compaction import (
     AUTO_COMPACT,
     LEGACY_AUTO_OPTIMIZE,
@@ -166,3 +168,13 @@ def test_a_table_that_cannot_be_maintained_says_so() -> None:
     facts = make_facts(files=[make_file(str(i), size=1) for i in range(3)], clustering_columns=("id",))
     with pytest.raises(TableError):
         plan_auto_compact(facts, SETTINGS, None, now_ms=NOW_MS)
+
+
+@pytest.mark.parametrize("tag", sorted(ROW_ORDER_TAGS))
+def test_files_whose_rows_are_in_an_order_are_not_packed_with_others(tag: str) -> None:
+    """They would be out of it, and the night would put them in order again."""
+    ordered, loose = partition("o", 10, 10, 10, tags={tag: "x"}), partition("o", 9, 9, 9)
+    assert decide(ordered).step is None
+    loose = [replace(file, path=f"loose{number}") for number, file in enumerate(loose)]
+    assert paths(decide([*ordered, *loose])) == {file.path for file in loose}
+    assert decide([*ordered, *loose[:2]]).step is None

@@ -223,7 +223,8 @@ def _places_of_deleted(
 ) -> list[list[int]]:
     """The rows of each new file of a bin that were deleted since they were read."""
     lane, row_order = job.lanes.get(number), job.row_orders.get(number)
-    if lane is None or lane.lane is Lane.SPARK or (row_order is None and len(files) != 1):
+    has_other_order = row_order is None and (len(files) != 1 or bool(job.step.order_columns))
+    if lane is None or lane.lane is Lane.SPARK or has_other_order:
         raise CannotCarryError("its new files were written without keeping the place of each row")
     read = [(_rows_read(job, source), _deleted_rows(job, add)) for source, add in zip(old, now, strict=True)]
     places, num_rows = places_in_bin(read)

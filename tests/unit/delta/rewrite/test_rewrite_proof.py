@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,10 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.log.statistics_columns import statistics_columns
 from maintainer.delta.proof.statistics_figures import RowFigures
+from maintainer.delta.rewrite import rewrite_proof
 from maintainer.delta.rewrite.rewrite_proof import judge_landed
 from maintainer.delta.storage.local_files import OnDisk
+from maintainer.errors import VerificationFailed
 
 SCHEMA = {"type": "struct", "fields": [{"name": "d", "type": "double", "metadata": {}, "nullable": True}]}
 COLUMNS = statistics_columns(SCHEMA, ())
@@ -71,3 +76,17 @@ def test_what_cannot_be_judged_is_said_and_stops_nothing(job: Any, tmp_path: Pat
     (tmp_path / "new.parquet").unlink()
     (problem,) = judge_landed(cast(Any, job), [{"path": "new.parquet", "stats": "{}"}, {"path": "other"}])
     assert "not those that were proven, and cannot be judged" in problem
+
+
+def test_statistics_of_a_file_of_which_rows_were_deleted_are_judged_by_its_rows_too(job: Any) -> None:
+    """That they are those of before, widened by the same rule, says nothing of that rule."""
+    text = json.dumps({**STATS, "maxValues": {"d": 4.73}})
+    written = WrittenFile({"path": "new.parquet", "stats": text})
+    columns, figures = COLUMNS, RowFigures(3, (1,), 0, 0b11)
+    job.carried_deletes = SimpleNamespace(bins={0}, written=(written,), vectors={})
+    job.where, job.read_version = "t", 3
+    for outside, is_wrong in ((0, False), (1, True)):
+        measured = SimpleNamespace(columns=columns, files=(replace(figures, outside=outside),))
+        part = cast(Any, SimpleNamespace(written=(written,), measured=measured))
+        with pytest.raises(VerificationFailed, match="do not fit their rows") if is_wrong else nullcontext():
+            rewrite_proof._prove_statistics(job, part)

@@ -12,17 +12,33 @@ from hypothesis import strategies as st
 
 from maintainer.planning.curve.curve import days_from_civil, has_min_and_max, key_of, upper_key
 from maintainer.planning.curve.revision import (
+    MAX_SAMPLED_FILES,
     ColumnBoundaries,
     Revision,
     make_column,
     next_id,
     read_revision,
     revisions_in,
+    sampled_files,
 )
+from tests.support.tables.builders import make_file
 
 IDS = make_column("id", "long", [str(value) for value in range(100)], max_bits=2)
 NAMES = make_column("name", "string", ["ada", "bob", "cy", "dee", None], max_bits=2)
 REVISION = Revision(3, (IDS, NAMES))
+
+
+@pytest.mark.parametrize("num_files", [1, 47, 48, 49, 61, 95, 96, 143, 191, 1000])
+def test_files_of_a_sample_lie_as_far_apart_as_they_can(num_files: int) -> None:
+    """Also behind the first 48 of 95: there a growing column has its newest values."""
+    files = [make_file(f"day={number:04}/f") for number in reversed(range(num_files))]
+    places = [int(file.path[4:8]) for file in sampled_files(files)]
+    assert places == sorted(set(places))
+    assert len(places) == min(MAX_SAMPLED_FILES, num_files)
+    most = -(-num_files // MAX_SAMPLED_FILES)
+    assert all(after - before <= most for before, after in zip(places, [*places[1:], num_files], strict=True))
+    assert places[0] == 0
+    assert sampled_files([]) == []
 
 
 def test_boundaries_divide_the_sample_into_equal_parts() -> None:

@@ -170,3 +170,19 @@ def test_a_plan_is_stale_when_the_clustering_columns_changed() -> None:
 def test_tags_that_cannot_be_read_count_as_none(columns: str) -> None:
     assert cube_of(make_file("f", tags={ZCUBE_ID_TAG: "a", ZCUBE_COLUMNS_TAG: columns})) is None
     assert cube_of(make_file("f", tags={ZCUBE_ID_TAG: "a"})) is None
+
+
+@pytest.mark.parametrize("target", [100, 200, 299, 300])
+def test_cubes_are_sealed_after_a_night_however_small_the_target(target: int) -> None:
+    """Bins that could hold no more than the least size of a cube would stay below it, and be written every night."""
+    bounds = ClusterPolicy(200, target)
+    step = step_of(plan(clustered(*make_files(*(70,) * 40)), bounds))
+    sizes = [sum(file.size_bytes for file in bin_.files) for batch in step.batches for bin_ in batch.bins]
+    assert all(200 <= size <= 300 for size in sizes[:-1])
+    cubes = [
+        in_cube(file.path, f"c{number}", size=file.size_bytes, tags={CLUSTER_CUBE_TAG: f"200/{target}"})
+        for number, bin_ in enumerate(bin_ for batch in step.batches for bin_ in batch.bins)
+        for file in bin_.files
+    ]
+    later = step_of(plan(clustered(*cubes, make_file("new", size=10)), bounds))
+    assert sum(file.size_bytes for file in later.files) < 300

@@ -10,7 +10,7 @@ import pytest
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import SetPropertiesStep, ZOrderStep
 from maintainer.model.plan.zorder_turn import Strategy
-from maintainer.model.table.table_facts import ColumnRanges, ColumnSample
+from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, Update
 from maintainer.planning.curve.revision import Revision, make_column, read_revision
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table
@@ -98,6 +98,42 @@ def test_values_that_outgrow_the_boundaries_make_a_new_revision(escaped_bytes: i
     }
     facts = replace(known(inside, outside), column_ranges=ColumnRanges(("id", "day"), ranges))
     assert bool(sample_wanted(policy_of(), facts)) is makes_new
+
+
+@pytest.mark.parametrize(("newest", "makes_new"), [("2026-01-28", False), ("2026-03-28", True)])
+def test_a_new_revision_is_made_only_where_less_escapes_it(newest: str, makes_new: bool) -> None:
+    """A few values that no sample has, such as a date of the year 9999, would make another one each night."""
+    inside, outside = tagged("in", "0", 500, size=1000), tagged("out", "1", 500, size=400)
+    days = ("2026-02-20", newest, False) if makes_new else ("2026-01-01", "9999-12-31", False)
+    ranges = {
+        inside.key: (("0", "900", False), ("2026-01-01", "2026-01-28", False)),
+        outside.key: (("0", "900", False), days),
+    }
+    facts = replace(known(inside, outside), column_ranges=ColumnRanges(("id", "day"), ranges))
+    assert sample_wanted(policy_of(), facts)
+    sample = {**SAMPLE, "day": (*SAMPLE["day"], newest)}
+    planned = plan(policy_of(), facts, sample=sample)
+    assert any(isinstance(step, SetPropertiesStep) for step in planned.steps) is makes_new
+
+
+def test_where_the_files_that_are_left_want_a_sample_that_nobody_read_the_revision_stays() -> None:
+    """Others update the partition in which most files lie: of those that are left most escape."""
+    old = [replace(tagged(f"p=a/{n}", "", 500, size=400), partition_values=(("name", "a"),)) for n in range(4)]
+    new = [replace(file, partition_values=(("name", "b"),)) for file in files(100, 100, 100)]
+    inside = (("0", "900", False), ("2026-01-01", "2026-01-28", False))
+    escaped = (("5000", "6000", False), ("2026-01-01", "2026-01-28", False))
+    ranges = {**{file.key: inside for file in old}, **{file.key: escaped for file in new}}
+    facts = replace(
+        known(*old, *new),
+        column_ranges=ColumnRanges(("id", "day"), ranges),
+        partition_columns=("name",),
+        updates=(Update(6, NOW_MS - 60_000, "DELETE", frozenset({(("name", "a"),)})),),
+    )
+    policy = policy_of(optimize={"quiet_after_updates_seconds": 600})
+    assert not sample_wanted(policy, facts)
+    planned = plan_table(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21)))
+    assert planned.problem is None
+    assert zorder_of(planned).planned_turn.revision == REVISION.tag  # type: ignore[union-attr]
 
 
 def test_later_turns_are_planned_from_the_table_as_it_is() -> None:

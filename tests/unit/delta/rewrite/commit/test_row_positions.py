@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.rewrite.commit.carried_deletes import (
     CannotCarryError,
     RowsRead,
+    _places_of_deleted,
     places_in_bin,
     places_in_files,
 )
+from maintainer.model.plan.lanes import Lane, LaneChoice
 
 
 @given(st.data())
@@ -52,3 +58,18 @@ def test_a_vector_of_another_file_is_not_carried_over() -> None:
     assert RowsRead(5, (1,)).since_then([1, 4]) == [3]
     with pytest.raises(CannotCarryError, match="does not have"):
         RowsRead(5, (1,)).since_then([1, 5])
+
+
+@pytest.mark.parametrize(("columns", "is_carried"), [(("a",), False), ((), True)])
+def test_a_bin_in_an_order_of_which_nothing_is_kept_is_not_carried_over(
+    columns: tuple[str, ...], is_carried: bool
+) -> None:
+    """Also where it is one file: its rows are not where they were read."""
+    lanes = {0: LaneChoice(Lane.LOCAL, "small")}
+    job: Any = SimpleNamespace(lanes=lanes, row_orders={}, step=SimpleNamespace(order_columns=columns))
+    files = [WrittenFile({"path": "new", "stats": '{"numRecords": 0}'})]
+    if is_carried:
+        assert _places_of_deleted(job, 0, [], [], files) == [[]]
+    else:
+        with pytest.raises(CannotCarryError, match="without keeping the place"):
+            _places_of_deleted(job, 0, [], [], files)
