@@ -84,15 +84,21 @@ class DeletionGuard:
 class TableFinder(Protocol):
     """Finds tables; reads none."""
 
-    def in_catalog(self, wanted: Callable[[str], bool] = lambda database: True) -> Iterator[tuple[str, str]]:
-        """Name and location of every Delta table of the session's catalog.
+    def in_catalog(
+        self,
+        wanted: Callable[[str], bool] = lambda database: True,
+        meant: Callable[[str], bool] = lambda catalog: True,
+    ) -> Iterator[tuple[str, str]]:
+        """Name and location of every Delta table of the session's catalogs.
 
         Args:
             wanted: Tells by its name whether a database is looked into.
+            meant: Tells by its name whether a catalog but the session's own is looked into.
 
         Raises:
             EnvironmentUnfit: E647, the catalog does not answer.
             ProjectError: E644, it has too many tables.
+            NotSupportedYet: E620, after the tables of the others: one that is meant cannot be listed.
         """
 
     def below(self, root: str) -> Iterator[str]:

@@ -44,7 +44,7 @@ def table_ref(written: str, root: Path) -> TableRef:
     if below == path:
         return TableRef(path)
     # One part alone would read like a catalog name.
-    return TableRef(below if "/" in below else f"./{below}", path)
+    return TableRef(below if TableRef(below).is_path else f"./{below}", path)
 
 
 def absolute_path(written: str, root: Path) -> str:
@@ -78,12 +78,14 @@ def name_parts(identifier: str) -> tuple[str, ...]:
 
 def plain_name(ref: TableRef) -> str:
     """Return what globs are matched against: a path as it is, a name without back-ticks and session catalog."""
-    if ref.is_path:
-        return ref.location
+    return ref.location if ref.is_path else ".".join(plain_parts(ref))
+
+
+def plain_parts(ref: TableRef) -> tuple[str, ...]:
+    """Return the parts of a name without back-ticks and session catalog."""
     parts = name_parts(ref.identifier)
-    if len(parts) == 3 and parts[0].lower() == _SESSION_CATALOG:
-        parts = parts[1:]
-    return ".".join(parts)
+    is_session = len(parts) == 3 and parts[0].lower() == _SESSION_CATALOG
+    return parts[1:] if is_session else parts
 
 
 def name_key(ref: TableRef) -> str:

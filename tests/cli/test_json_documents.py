@@ -112,6 +112,21 @@ def test_a_place_that_cannot_be_searched_is_a_problem_of_list(
     assert run(["--project", str(tmp_path), "list"]) == 1
 
 
+def test_a_catalog_that_cannot_be_listed_is_a_problem_and_none_of_its_tables_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prod = "spark.sql.catalog.prod"
+    settings = {prod: "io.unitycatalog.spark.UCSingleCatalog", f"{prod}.uri": "https://unity.invalid"}
+    settings[f"{prod}.auth.type"] = "oauth"
+    conf = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
+    (tmp_path / "lake" / "a" / "_delta_log").mkdir(parents=True)
+    write_project(tmp_path, {"maintainer.yml": "roots: [lake]\n", "policies/t.yml": "table: prod.sales.orders\n"})
+    assert run(["--project", str(tmp_path), "inventory", "-o", "json", *conf]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert [(each["table"], each["care"]) for each in document["tables"]] == [("lake/a", "unmanaged")]
+    assert [(problem["table"], problem["code"]) for problem in document["problems"]] == [("prod", "E620")]
+
+
 COMMANDS = [
     ["list"],
     ["plan"],

@@ -31,6 +31,7 @@ from maintainer.policy.project.table_search import (
     FoundTable,
     TableProblem,
     TableSearch,
+    catalog_meant,
     database_matches,
     database_of,
     managing_rule,
@@ -161,7 +162,8 @@ class _Search:
     def _in_catalog(self, named: frozenset[str]) -> Iterator[tuple[str, str]]:
         declared = self.project.loaded.project.places.databases
         return self._finder().in_catalog(
-            lambda database: database.lower() in named or database_matches(database, declared)
+            lambda database: database.lower() in named or database_matches(database, declared),
+            lambda catalog: catalog_meant(catalog, declared),
         )
 
     def _below(self, root: str) -> Iterator[str]:

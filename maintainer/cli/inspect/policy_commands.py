@@ -25,7 +25,7 @@ from maintainer.app.selection.run_spec import RunSpec
 from maintainer.app.status.inventory import Care, InventoryEntry, LocatedTable, inventory, located_at, write_stubs
 from maintainer.cli.context import CliContext, open_project, print_json, print_search, print_table, warn
 from maintainer.cli.options import ENGINE, FILE, SELECTION, SHARD, TableName, output_option, spec_options
-from maintainer.errors import ExitCode, FoldersTooDeep, MaintainerError, ProjectError
+from maintainer.errors import ExitCode, FoldersTooDeep, MaintainerError, NotSupportedYet, ProjectError
 from maintainer.journal.folder.atomic_files import writing
 from maintainer.model.plan.plan import as_problem
 from maintainer.model.table.log_names import LOG_FOLDER
@@ -201,11 +201,18 @@ def inventory_command(
     project = open_project(context)
     below = [absolute_path(root, Path.cwd()) for root in roots]
     engine = project_engine(project.loaded.project, spec.engine)
-    left_out: list[ProjectError] = []
+    left_out: list[MaintainerError] = []
     exit_code = ExitCode.OK
     with open_engine(engine) as opened, opened.finder() as finder:
         engine.stages.began("looking for tables")
-        tables = [LocatedTable(TableRef(name), location) for name, location in finder.in_catalog()]
+        tables = []
+        try:
+            for name, location in finder.in_catalog():
+                tables.append(LocatedTable(TableRef(name), location))
+        except NotSupportedYet as problem:  # the tables of the other catalogs came before it
+            left_out.append(problem)
+            exit_code = ExitCode.FINDINGS
+        whole_catalog = not left_out
         for root in below or project.loaded.project.places.roots:
             try:
                 for location in finder.below(root):
@@ -213,7 +220,7 @@ def inventory_command(
             except ProjectError as problem:  # it comes after what could be found
                 left_out.append(problem)
                 exit_code = exit_code if isinstance(problem, FoldersTooDeep) else ExitCode.FINDINGS
-    entries = inventory(project.loaded, tables, whole_catalog=True)
+    entries = inventory(project.loaded, tables, whole_catalog=whole_catalog)
     if below:
         entries = tuple(entry for entry in entries if entry.location is not None and _is_below(entry.location, below))
     written = write_stubs(project.root, entries) if write else ()

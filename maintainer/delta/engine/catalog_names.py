@@ -9,7 +9,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from maintainer.delta.engine.endpoint_probe import CATALOG, SILENCE_SECONDS, catalog_of, signs_of_life
@@ -18,7 +18,7 @@ from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.jvm.catalog_calls import SESSION_CATALOG, CatalogEntry
 from maintainer.delta.spark.start_conf import has_catalog
 from maintainer.delta.storage.failures.engine_failures import catalog_error, no_table, not_delta
-from maintainer.errors import CatalogAway, EnvironmentUnfit, NoTable, ProjectError, raise_from
+from maintainer.errors import CatalogAway, EnvironmentUnfit, NoTable, NotSupportedYet, ProjectError, raise_from
 from maintainer.model.table.table_facts import TableRef
 
 NO_CATALOG_HELP = (
@@ -67,23 +67,31 @@ def delta_entry(jvm: DeltaJvm, name: str) -> CatalogEntry:
 
 
 def tables_in_catalog(
-    jvm: DeltaJvm, wanted: Callable[[str], bool] = lambda database: True
+    jvm: DeltaJvm,
+    wanted: Callable[[str], bool] = lambda database: True,
+    meant: Callable[[str], bool] = lambda catalog: True,
 ) -> Iterator[tuple[str, str]]:
     """Yield name and location URI of every Delta table of the session catalog and of those of Unity, each in order.
 
     Args:
         jvm: The session.
         wanted: Tells by its name, as ``sales`` or ``prod.sales``, whether a database is looked into.
+        meant: Tells by its name whether a catalog but the session's is.
 
     Raises:
-        EnvironmentUnfit: E647, the catalog cannot be listed.
+        EnvironmentUnfit: E647, the catalog does not answer.
         ProjectError: E644, it has too many tables.
+        NotSupportedYet: E620, after the tables of the others: one that is meant cannot be listed.
     """
     jvm.activate()
     if not jvm.has_catalog:
         return
     num_tables = 0
-    for unity, parts in _databases(jvm):
+    settings = jvm.session_settings()
+    others = (key.removeprefix(CATALOG) for key, text in settings.items() if text and _is_named(key))
+    names = sorted(name for name in others if "." not in name and meant(name))  # with a dot: a setting of one of them
+    catalogs = {name: unity_catalog(name, settings.get, os.environ) for name in names}
+    for unity, parts in _databases(jvm, [unity for unity in catalogs.values() if unity is not None]):
         database = ".".join(parts)
         if not wanted(database):
             continue
@@ -100,9 +108,25 @@ def tables_in_catalog(
         for entry in entries:
             if entry.is_delta and entry.location:
                 yield ".".join(map(_quoted, (*parts, entry.name))), entry.location
+    if unlisted := [name for name, unity in catalogs.items() if unity is None]:
+        raise _not_listed(unlisted, jvm)
 
 
-def _databases(jvm: DeltaJvm) -> Iterator[tuple[UnityCatalog | None, tuple[str, ...]]]:
+def _not_listed(catalogs: Sequence[str], jvm: DeltaJvm) -> NotSupportedYet:
+    """Return E620: what a catalog's class lists may be no more than a page, and it hands out keys for each table."""
+    classes = ", ".join(f"{name}: {jvm.session_setting(CATALOG + name)}" for name in catalogs)
+    return NotSupportedYet(
+        f"the tables of catalog {' and '.join(catalogs)} cannot be listed, because only its class can ask it",
+        where=", ".join(catalogs),
+        found=classes,
+        allowed="the session catalog, and Unity's with a fixed token, without a proxy or trust store of Java's",
+        help="declare the folders of its tables as `roots:`, or name them by path: for names a vacuum needs the list",
+    )
+
+
+def _databases(
+    jvm: DeltaJvm, catalogs: Iterable[UnityCatalog]
+) -> Iterator[tuple[UnityCatalog | None, tuple[str, ...]]]:
     """Yield the parts of the name of each database, and the catalog of Unity that has it.
 
     A session catalog in memory is empty until its session starts, and is no reason to start it.
@@ -112,12 +136,10 @@ def _databases(jvm: DeltaJvm) -> Iterator[tuple[UnityCatalog | None, tuple[str, 
         with _catalog_errors(jvm, "the catalog"):
             databases = jvm.session_databases()
         yield from ((None, (database,)) for database in databases)
-    for catalog in sorted(key.removeprefix(CATALOG) for key in settings if _is_named(key)):
-        unity = unity_catalog(catalog, settings.get, os.environ)
-        if unity is not None:
-            with _catalog_errors(jvm, f"the catalog {catalog}", unity=unity):
-                schemas = unity.schemas()
-            yield from ((unity, (catalog, schema)) for schema in schemas)
+    for unity in catalogs:
+        with _catalog_errors(jvm, f"the catalog {unity.name}", unity=unity):
+            schemas = unity.schemas()
+        yield from ((unity, (unity.name, schema)) for schema in schemas)
 
 
 def _is_named(key: str) -> bool:
@@ -133,6 +155,7 @@ def neighbours_in_catalog(jvm: DeltaJvm, tables: Iterable[TableRef]) -> Iterator
 
     Raises:
         EnvironmentUnfit: E647, the catalog does not answer.
+        NotSupportedYet: E620, it cannot be listed.
     """
     named = [catalog_of(ref.identifier, jvm.session_setting) for ref in tables if not ref.is_path]
     if not named or not jvm.has_catalog:
@@ -142,7 +165,7 @@ def neighbours_in_catalog(jvm: DeltaJvm, tables: Iterable[TableRef]) -> Iterator
     for catalog, database in sorted({place[:2] for place in places}):
         unity = unity_catalog(catalog, jvm.session_setting, os.environ)
         if unity is None and catalog != SESSION_CATALOG:
-            continue
+            raise _not_listed([catalog], jvm)
         parts = (database,) if unity is None else (catalog, database)
         for entry in _entries(jvm, unity, ".".join(parts)):
             is_other = (catalog, database.lower(), entry.name.lower()) not in known

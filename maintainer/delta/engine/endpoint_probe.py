@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from urllib.parse import urlsplit
 
-from maintainer.delta.jvm.catalog_calls import SESSION_CATALOG
+from maintainer.delta.jvm.catalog_calls import SESSION_CATALOG, UNITY_CLASS
 from maintainer.delta.spark.connectors import CONNECTOR_SETTINGS, S3_CLASS
 from maintainer.delta.spark.start_conf import DELTA_CATALOG, ENVIRONMENT_OF_JAVA
 from maintainer.delta.storage.failures.engine_failures import catalog_away
@@ -40,10 +40,12 @@ _NO_SUCH_HOST = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", sock
 
 _HIVE = "spark.hadoop.hive.metastore."
 CATALOG = "spark.sql.catalog."
-_UNITY_CLASS = "io.unitycatalog.spark.UCSingleCatalog"
 _GET_NAME = b"\x80\x01\x00\x01\x00\x00\x00\x07getName\x00\x00\x00\x01\x00"
 """A call that any metastore knows, in Thrift's binary protocol. One that speaks another ends the connection, which is a
 sign of life, too."""
+_PROXY = re.compile("prox", re.IGNORECASE)
+_WAY_OR_TRUST = re.compile(r"prox|javax\.net\.ssl\.", re.IGNORECASE)
+"""What Java's options say of it: stores of certificates that are trusted, and of our own."""
 _SECONDS = re.compile(r"\s*(\d+)\s*(?:s|sec|seconds?)?\s*")
 
 _MAX_AT_ONCE = threading.BoundedSemaphore(32)
@@ -230,12 +232,18 @@ def catalog_of(name: str, setting: Setting) -> tuple[str, tuple[str, ...]]:
 def unity_endpoint(catalog: str, setting: Setting, environ: Mapping[str, str]) -> Endpoint | None:
     """Return where the server of a catalog of Unity listens; None where that cannot be said for sure.
 
-    That is so for another catalog, for a token that is fetched first, and where Java may take another way.
+    That is so for another catalog, for a token that is fetched first, and where Java may take another way or trust
+    other servers than Python does.
     """
     of_catalog = f"{CATALOG}{catalog}"
     address = _address(setting(f"{of_catalog}.uri") or "")
     is_fetched = setting(f"{of_catalog}.auth.type") not in (None, "static")
-    if address is None or setting(of_catalog) != _UNITY_CLASS or is_fetched or _java_has_proxy(setting, environ):
+    if (
+        address is None
+        or setting(of_catalog) != UNITY_CLASS
+        or is_fetched
+        or _java_is_told(_WAY_OR_TRUST, setting, environ)
+    ):
         return None
     return Endpoint(*address, is_catalog=True)
 
@@ -324,9 +332,13 @@ def _has_proxy(setting: Setting, environ: Mapping[str, str]) -> bool:
 
 
 def _java_has_proxy(setting: Setting, environ: Mapping[str, str]) -> bool:
+    return _java_is_told(_PROXY, setting, environ)
+
+
+def _java_is_told(words: re.Pattern[str], setting: Setting, environ: Mapping[str, str]) -> bool:
     options = [setting("spark.driver.extraJavaOptions"), setting("spark.driver.defaultJavaOptions")]
     options += [environ.get(name) for name in ENVIRONMENT_OF_JAVA]
-    return any("prox" in (text or "").lower() for text in options)
+    return any(words.search(text or "") for text in options)
 
 
 def why_away(

@@ -144,9 +144,13 @@ class DeltaTableReader(LogQuestions):
                 storage = self._opened(ref)
             return read_commits(storage, storage.location, wanted)
 
-    def in_catalog(self, wanted: Callable[[str], bool] = lambda database: True) -> Iterator[tuple[str, str]]:
-        """Delta tables of the session's catalog; see ``TableFinder.in_catalog``."""
-        return tables_in_catalog(self._jvm, wanted)
+    def in_catalog(
+        self,
+        wanted: Callable[[str], bool] = lambda database: True,
+        meant: Callable[[str], bool] = lambda catalog: True,
+    ) -> Iterator[tuple[str, str]]:
+        """Delta tables of the session's catalogs; see ``TableFinder.in_catalog``."""
+        return tables_in_catalog(self._jvm, wanted, meant)
 
     def below(self, root: str) -> Iterator[str]:
         """Delta tables in folders; see ``TableFinder.below``."""

@@ -7,10 +7,11 @@ a fixed token, it is left to it.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -26,7 +27,10 @@ _ERROR_CODE = frozenset({"error_code", "errorCode"})
 """How servers spell what a 404 of theirs has, and none of a server that knows nothing of catalogs."""
 _OF_TABLE = ("table_type", "storage_location", "data_source_format")
 ANSWER_SECONDS = 15.0
-"""For a connection, and for each part of an answer."""
+"""For a connection, for each part of an answer, and as long as a busy server is asked again."""
+_BUSY = frozenset({429, 503})
+_PAUSE_SECONDS = 1.0
+"""Before a busy server is asked again, at least; it may say more."""
 MAX_ANSWER_BYTES = 32 << 20
 _PAGE = 50
 """Entries of a page: the most that Unity gives."""
@@ -86,6 +90,24 @@ class UnityCatalog:
         headers = {"Accept": "application/json", "User-Agent": f"maintainer/{__version__}"}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
+        until = time.monotonic() + ANSWER_SECONDS
+        while True:
+            status, pause_seconds, body = self._asked(path, headers, where)
+            if status not in _BUSY or time.monotonic() + pause_seconds > until:
+                break
+            time.sleep(pause_seconds)
+        document = _document(body)
+        if status == 404 and document and not _ERROR_CODE.isdisjoint(document):
+            return None
+        if status == 200 and document is not None:
+            return document
+        found = f"HTTP {status}" if status != 200 else "an answer that is no document of Unity's"
+        unfit = (catalog_refuses if status in (401, 403) else catalog_away)(where, f"{self.endpoint}: {found}")
+        unfit.is_silence = status in _BUSY
+        raise unfit
+
+    def _asked(self, path: str, headers: Mapping[str, str], where: str) -> tuple[int, float, bytes]:
+        """Status and body of one answer, and how long to wait before the next request."""
         connection = (HTTPSConnection if self.endpoint.tls else HTTPConnection)(
             self.endpoint.host, self.endpoint.port, timeout=ANSWER_SECONDS
         )
@@ -93,18 +115,11 @@ class UnityCatalog:
             with closing(connection):
                 connection.request("GET", f"{self.folder}{_API}/{path}", headers=headers)
                 answer = connection.getresponse()
-                body = answer.read(MAX_ANSWER_BYTES + 1)
+                return answer.status, _pause_seconds(answer), answer.read(MAX_ANSWER_BYTES + 1)
         except (OSError, HTTPException) as error:
             raise self._away(error, where) from None
         except ValueError:
             raise catalog_refuses(where, f"{self.endpoint}: the token has characters that no header has") from None
-        document = _document(body)
-        if answer.status == 404 and document and not _ERROR_CODE.isdisjoint(document):
-            return None
-        if answer.status == 200 and document is not None:
-            return document
-        found = f"HTTP {answer.status}" if answer.status != 200 else "an answer that is no document of Unity's"
-        raise (catalog_refuses if answer.status in (401, 403) else catalog_away)(where, f"{self.endpoint}: {found}")
 
     def _away(self, error: OSError | HTTPException, where: str) -> CatalogAway:
         is_silence = isinstance(error, TimeoutError)
@@ -122,6 +137,12 @@ def unity_catalog(catalog: str, setting: Setting, environ: Mapping[str, str]) ->
     token = setting(f"{CATALOG}{catalog}.token") or setting(f"{CATALOG}{catalog}.auth.token")
     folder = urlsplit(setting(f"{CATALOG}{catalog}.uri") or "").path.rstrip("/")
     return UnityCatalog(catalog, endpoint, folder, token)
+
+
+def _pause_seconds(answer: HTTPResponse) -> float:
+    """What ``Retry-After`` says in seconds; a date there says no more than that it was busy."""
+    text = (answer.getheader("Retry-After") or "").strip()
+    return max(_PAUSE_SECONDS, float(text)) if text.isascii() and text.isdigit() else _PAUSE_SECONDS
 
 
 def _document(body: bytes) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ from maintainer.delta.jvm.gateway import Gateway
 from maintainer.delta.jvm.sessions import JavaObject
 
 SESSION_CATALOG = "spark_catalog"
+UNITY_CLASS = "io.unitycatalog.spark.UCSingleCatalog"
 _MULTIPART = "org.apache.spark.sql.connector.catalog.CatalogV2Implicits$"
 
 
@@ -54,9 +55,10 @@ class CatalogCalls(Gateway):
         if not catalog.tableExists(identifier):
             return None
         properties = catalog.loadTable(identifier).properties()
-        return CatalogEntry(
-            name, str(properties.get("location") or ""), str(properties.get("provider") or ""), is_view=False
-        )
+        location, provider, is_external = (properties.get(key) or "" for key in ("location", "provider", "external"))
+        # Any other catalog's managed table is one whose folder a DROP removes.
+        is_own = str(catalog.getClass().getName()) == UNITY_CLASS and str(is_external) != "true"
+        return CatalogEntry(name, str(location), str(provider), is_view=False, managed_as="MANAGED" if is_own else "")
 
     def session_databases(self) -> list[str]:
         databases = self._session.sessionState().catalog().listDatabases()

@@ -22,6 +22,9 @@ Of ``DataFile.partition_values`` each value has one spelling: timestamps are ``y
 ``DataFile.partition_texts`` it is what the log says, letter for letter, and a column that the log lacks is absent."""
 
 
+_QUOTED_NAME = re.compile(r"(?!(?i:delta)\.)(?:(?:`(?:[^`]|``)+`|[^.`/\\]+)(?:\.(?!$)|$)){2,}")
+"""A name of two parts or more whose slashes stand in back-ticks; ``delta.`/path` `` is a path."""
+
 FileKey = tuple[str, str]
 """Path and deletion vector id of a data file (empty without one): what Delta reconciles actions by."""
 
@@ -40,7 +43,8 @@ class TableRef:
     @property
     def is_path(self) -> bool:
         """Whether this is a path or URI and not a catalog name."""
-        return self.path is not None or "/" in self.identifier or "\\" in self.identifier
+        has_slash = "/" in self.identifier or "\\" in self.identifier
+        return self.path is not None or (has_slash and _QUOTED_NAME.fullmatch(self.identifier) is None)
 
     @property
     def location(self) -> str:

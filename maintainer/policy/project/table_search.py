@@ -29,8 +29,8 @@ from maintainer.policy.table_names import (
     is_uri,
     name_key,
     name_matches,
-    name_parts,
     plain_name,
+    plain_parts,
     table_ref,
 )
 from maintainer.policy.yaml.yaml_document import YamlDocument
@@ -81,7 +81,7 @@ class SearchPlaces:
         if glob.startswith("*"):
             return True
         if "/" in glob:
-            fixed = name_key(TableRef(_fixed_part(glob)))
+            fixed = name_key(TableRef(_fixed_part(glob) or "/"))
             keys = [_root_key(root).rstrip("/") for root in self.roots]
             return any(fixed.startswith(key) or key.startswith(fixed) for key in keys)
         database = glob.rpartition(".")[0]
@@ -97,17 +97,31 @@ def _root_key(root: str) -> str:
 def _fixed_part(glob: str) -> str:
     """Return what every text that fits a glob begins with."""
     end = next((place for place, character in enumerate(glob) if character in "*?["), len(glob))
-    return glob[:end] or "/"
+    return glob[:end]
 
 
 def database_of(ref: TableRef) -> str:
     """Return the database of a name, behind its catalog if that is not the session's."""
-    return ".".join(name_parts(plain_name(ref))[:-1]) or DEFAULT_DATABASE
+    return ".".join(plain_parts(ref)[:-1]) or DEFAULT_DATABASE
 
 
 def database_matches(database: str, globs: Iterable[str]) -> bool:
     """Tell whether a database of the catalog is one of those that are declared; case does not matter."""
-    return any(fnmatch.fnmatchcase(database.lower(), glob.lower().replace("`", "")) for glob in globs)
+    return any(fnmatch.fnmatchcase(database.lower(), glob) for glob in map(_database_glob, globs))
+
+
+def catalog_meant(catalog: str, globs: Iterable[str]) -> bool:
+    """Tell whether a database in a catalog but the session's may be one of those that are declared."""
+    begin = f"{catalog.lower()}."
+    return any(
+        fixed.startswith(begin) or (fixed != glob and begin.startswith(fixed))
+        for glob in map(_database_glob, globs)
+        for fixed in [_fixed_part(glob)]
+    )
+
+
+def _database_glob(glob: str) -> str:
+    return glob.lower().replace("`", "")
 
 
 def read_places(data: Mapping[str, Any], root: Path) -> SearchPlaces:

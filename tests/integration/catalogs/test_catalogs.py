@@ -136,11 +136,15 @@ def test_a_name_and_a_path_of_one_table_are_noticed(embedded: HiveLake) -> None:
     assert "warehouse/sales/orders" in said
 
 
-def test_a_table_of_a_second_catalog(embedded: HiveLake, tmp_path: Path) -> None:
+def compile_class(source: Path, folder: Path) -> None:
     import pyspark
 
     jars = Path(pyspark.__file__).parent / "jars"
-    subprocess.run(["javac", "-cp", f"{jars}/*", "-d", tmp_path, CATALOGS / "OtherCatalog.java"], check=True)
+    subprocess.run(["javac", "-cp", f"{jars}/*", "-d", folder, source], check=True)
+
+
+def test_a_table_of_a_second_catalog(embedded: HiveLake, tmp_path: Path) -> None:
+    compile_class(CATALOGS / "OtherCatalog.java", tmp_path)
     more = {"spark.sql.catalog.other": "OtherCatalog", "spark.driver.extraClassPath": str(tmp_path)}
     embedded.policies(orders="table: other.sales.orders\noptimize: {}\n", gone="table: other.sales.gone\n")
     code, said = embedded.maintainer("plan", "-o", "json", more=more)
@@ -149,6 +153,36 @@ def test_a_table_of_a_second_catalog(embedded: HiveLake, tmp_path: Path) -> None
     tables = {table["ref"]["identifier"]: table for table in plan["tables"]}
     assert tables["other.sales.orders"]["observed"]["location"].endswith("/warehouse/sales/orders")
     assert tables["other.sales.gone"]["problem"]["code"] == "T401"
+
+
+def test_unitys_class_says_what_it_manages_and_is_not_listed(embedded: HiveLake, tmp_path: Path) -> None:
+    package, name = "io.unitycatalog.spark", "UCSingleCatalog"
+    text = (CATALOGS / "OtherCatalog.java").read_text(encoding="utf-8").replace("OtherCatalog", name)
+    (tmp_path / f"{name}.java").write_text(f"package {package};\n{text}", encoding="utf-8")
+    compile_class(tmp_path / f"{name}.java", tmp_path)
+    prod = "spark.sql.catalog.prod"
+    more = {prod: f"{package}.{name}", f"{prod}.uri": "https://unity.invalid", f"{prod}.auth.type": "oauth"}
+    more["spark.driver.extraClassPath"] = str(tmp_path)
+    rule = "match: {tables: ['prod.sales.*']}\nmanage: true\noptimize: {}\n"
+    vacuum = "table: warehouse/sales/orders\nvacuum: {retention: 7d, allowLargeDelete: true}\n"
+    embedded.policies(
+        own="table: prod.sales.orders\n", copy="table: prod.sales.order_copy\noptimize: {}\n", rule=rule, old=vacuum
+    )
+    settings = embedded.root / "maintainer.yml"
+    settings.write_text("version: 1\ndatabases: [prod.sales]\n", encoding="utf-8")
+    try:
+        code, said = embedded.maintainer("plan", "-o", "json", more=more)
+    finally:
+        settings.write_text("version: 1\n", encoding="utf-8")
+    assert code == 1, said
+    plan = json.loads(said[said.index("{") : said.rindex("}") + 1])
+    tables = {table["ref"]["identifier"]: table for table in plan["tables"]}
+    problems = {name: table["problem"]["code"] for name, table in tables.items() if table["problem"] is not None}
+    assert problems == {"prod.sales.orders": "T407", "catalog": "E620"}, said
+    assert tables["prod.sales.order_copy"]["observed"] is not None
+    # One that stands beside the named tables may be a clone of any other.
+    assert "which other tables the catalog has is not known (E620" in json.dumps(tables["warehouse/sales/orders"])
+    assert not [step for step in tables["warehouse/sales/orders"]["steps"] if step["kind"] == "vacuum"]
 
 
 def test_a_catalog_that_does_not_answer_is_said_to_be_that(embedded: HiveLake) -> None:

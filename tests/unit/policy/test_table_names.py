@@ -15,6 +15,12 @@ ROOT = Path("/project")
     [
         ("sales.orders", "sales.orders", False),
         ("`odd name`.t", "`odd name`.t", False),
+        ("prod.sales.`a/b`", "prod.sales.`a/b`", False),
+        ("prod.sales.`a``/b\\`", "prod.sales.`a``/b\\`", False),
+        ("Delta.`/a/b`", "/a/b", True),
+        ("./a`b/c`.d", "a`b/c`.d", True),
+        ("./a.`b/c`", "./a.`b/c`", True),
+        ("s3://b/`x/y`.z", "s3://b/`x/y`.z", True),
         ("lake/orders", "lake/orders", True),
         ("./orders", "./orders", True),
         ("../lake/orders", "/lake/orders", True),

@@ -58,7 +58,12 @@ class Finder:
     ) -> None:
         self.catalog, self.stored = catalog, stored
 
-    def in_catalog(self, wanted: Callable[[str], bool] = lambda database: True) -> Iterator[tuple[str, str]]:
+    def in_catalog(
+        self,
+        wanted: Callable[[str], bool] = lambda database: True,
+        meant: Callable[[str], bool] = lambda catalog: True,
+    ) -> Iterator[tuple[str, str]]:
+        self.meant = meant
         for entry in self.catalog:
             if isinstance(entry, Exception):
                 raise entry
@@ -161,6 +166,20 @@ def test_what_was_found_before_a_failure_counts(tmp_path: Path) -> None:
     assert problems(search) == [("catalog", "E647")]
     assert search.loaded.search is not None
     assert [note.code for note in search.loaded.search.notes] == ["E648"]
+
+
+def test_a_catalog_that_cannot_be_listed_is_a_problem_where_it_is_meant(tmp_path: Path) -> None:
+    unlisted = NotSupportedYet("the tables of catalog prod cannot be listed", where="prod")
+    finder = Finder([("sales.a", "s3a://b/a"), unlisted])
+    search = search_tables(project(tmp_path, "databases: [sales, prod.sales]"), opened(finder))
+    assert (list(names(search)), problems(search)) == (["sales.a"], [("catalog", "E620")])
+    assert [name for name in ("prod", "dev") if finder.meant(name)] == ["prod"]
+
+
+@pytest.mark.parametrize("name", ["sales.`a.b`", "sales.`a``b`", "sales.`a/b`"])
+def test_a_name_in_back_ticks_is_managed_like_any_other(tmp_path: Path, name: str) -> None:
+    search = search_tables(project(tmp_path, "databases: [sales]"), opened(Finder([(name, "s3a://b/a")])))
+    assert names(search) == {name: "policies/rule.yml:2"}
 
 
 def test_where_nothing_can_be_listed_every_place_is_a_problem(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from maintainer.delta.engine import catalog_names, endpoint_probe, unity_catalog
 from maintainer.delta.engine.table_engine import DeltaTableEngine
 from maintainer.delta.jvm import DeltaJvm, DirectAccess, UnstartedSession
 from maintainer.delta.jvm.catalog_calls import CatalogEntry
-from maintainer.errors import EnvironmentUnfit, TableError
+from maintainer.errors import EnvironmentUnfit, NotSupportedYet, TableError
 from maintainer.model.table.table_facts import TableRef
 
 PROD, UNITY = "spark.sql.catalog.prod", "io.unitycatalog.spark.UCSingleCatalog"
@@ -26,7 +27,8 @@ SECRET = "dapi-not-to-be-told"
 ORDERS = {
     "name": "orders", "table_type": "EXTERNAL", "data_source_format": "DELTA", "storage_location": "s3://lake/orders",
 }  # fmt: skip
-Answer = tuple[int, Any]
+Answer = tuple[int, Any] | tuple[int, Any, str]
+"""Status, document, and what ``Retry-After`` says."""
 
 
 @pytest.fixture(autouse=True)
@@ -55,9 +57,11 @@ def server(answer: Callable[[str], Answer]) -> Iterator[tuple[str, list[tuple[st
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked.append((self.path, self.headers.get("Authorization")))
-            status, document = answer(self.path)
+            status, document, *retry_after = answer(self.path)
             body = document if isinstance(document, bytes) else json.dumps(document).encode()
             self.send_response(status)
+            for text in retry_after:
+                self.send_header("Retry-After", text)
             self.send_header("Location", "/elsewhere")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -171,6 +175,8 @@ def test_a_token_that_no_header_can_carry_is_not_told(token: str) -> None:
         ({f"{PROD}.auth.type": "oauth"}, {}),
         ({f"{PROD}.uri": "localhost"}, {}),
         ({}, {"JAVA_TOOL_OPTIONS": "-Dhttps.proxyHost=p"}),
+        ({"spark.driver.extraJavaOptions": "-Djavax.net.ssl.trustStore=/etc/own.jks"}, {}),
+        ({}, {"JDK_JAVA_OPTIONS": "-Xmx1g -Djavax.net.ssl.keyStore=/etc/client.p12"}),
     ],
 )
 def test_where_the_way_is_not_certain_the_sessions_own_class_is_asked(
@@ -276,3 +282,78 @@ def test_a_server_that_takes_requests_and_never_answers_is_waited_for_once(monke
             assert caught.value.found == f"{address}: no answer within 0.2 s"
         answered.set()
     assert len(asked) == 1
+
+
+class Clock:
+    """A clock that only waiting moves."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now, self.waits = 1_000.0, list[float]()
+        monkeypatch.setattr(unity_catalog, "time", SimpleNamespace(monotonic=lambda: self.now, sleep=self.sleep))
+
+    def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.now += seconds
+
+
+@pytest.mark.parametrize(
+    ("busy", "waits"),
+    [
+        ([(429, b"", "3"), (503, b"")], [1.0, 3.0]),
+        ([(503, b"", "Wed, 21 Oct 2026 07:28:00 GMT"), (429, b"", "0")], [1.0, 1.0]),
+        ([(429, b"", "-5"), (429, b"", "1.5")], [1.0, 1.0]),
+    ],
+)
+def test_a_busy_server_is_asked_again_when_it_says_so(
+    busy: list[Answer], waits: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, answers = Clock(monkeypatch), [(200, ORDERS), *busy]
+    with server(lambda path: answers.pop()) as (address, asked):
+        assert entry(session(address)).location == "s3://lake/orders"
+    assert (clock.waits, len(asked)) == (waits, 3)
+
+
+@pytest.mark.parametrize(("retry_after", "num_asked"), [("4", 4), ("16", 1), ("9" * 400, 1)])
+def test_a_server_that_stays_busy_is_left_within_the_limit_and_not_asked_for_the_next_name(
+    retry_after: str, num_asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
+    with server(lambda path: (429, b"", retry_after)) as (address, asked):
+        jvm = session(address)
+        for name in ("prod.sales.a", "prod.sales.b"):
+            with pytest.raises(EnvironmentUnfit) as caught:
+                entry(jvm, name)
+            assert (caught.value.code, caught.value.found) == ("E647", f"{address}: HTTP 429")
+    assert len(asked) == num_asked
+    assert sum(clock.waits) <= unity_catalog.ANSWER_SECONDS
+
+
+OTHER = "spark.sql.catalog.other"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {f"{OTHER}.auth.type": "oauth", OTHER: UNITY, f"{OTHER}.uri": "https://unity"},
+        {OTHER: "com.example.Catalog"},
+    ],
+)
+def test_a_catalog_that_only_its_class_can_ask_is_said_and_never_passed_over(more: dict[str, str]) -> None:
+    with server(_lake) as (address, _):
+        jvm = session(address, more)
+        names = catalog_names.tables_in_catalog(jvm)
+        assert [next(names)[0] for _ in range(2)] == ["prod.sales.orders", "prod.sales.own"]
+        with pytest.raises(NotSupportedYet) as caught:
+            next(names)
+        assert (caught.value.code, caught.value.where) == ("E620", "other")
+        assert f"other: {more[OTHER]}" in (caught.value.found or "")
+        meant = list(catalog_names.tables_in_catalog(jvm, meant=lambda catalog: catalog == "prod"))
+        assert [name for name, _ in meant] == ["prod.sales.orders", "prod.sales.own"]
+        # One of its tables may be a clone of any other: what stands beside is not known.
+        with pytest.raises(NotSupportedYet, match="E620"):
+            list(catalog_names.neighbours_in_catalog(jvm, [TableRef("prod.sales.x"), TableRef("other.sales.x")]))
+
+
+def test_a_catalog_that_is_not_meant_is_not_asked() -> None:
+    jvm = session("http://127.0.0.1:1")
+    assert list(catalog_names.tables_in_catalog(jvm, meant=lambda catalog: False)) == []

@@ -11,7 +11,15 @@ import pytest
 from maintainer.errors import ProjectError, StoreSilent, TableError
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.policy_project import LoadedProject, load_project
-from maintainer.policy.project.table_search import FoundTable, SearchPlaces, TableProblem, TableSearch
+from maintainer.policy.project.table_search import (
+    FoundTable,
+    SearchPlaces,
+    TableProblem,
+    TableSearch,
+    catalog_meant,
+    database_matches,
+    database_of,
+)
 from maintainer.policy.table_names import table_ref
 
 MANAGE = 'version: 1\nmatch: {tables: ["lake/*"]}\nmanage: true\n'
@@ -282,6 +290,27 @@ def test_a_managing_rule_is_shadowed_where_another_one_manages_all(
 def test_a_search_comes_to_what_is_below_a_root_or_in_a_database(tmp_path: Path, name: str, covered: bool) -> None:
     places = SearchPlaces((f"{tmp_path}/lake",), ("sales",))
     assert places.cover(table_ref(name, tmp_path)) is covered
+
+
+@pytest.mark.parametrize("name", ["`a.b`", "`a``b`", "`a/b`", "`a``.b`"])
+def test_a_name_in_back_ticks_is_in_its_database(tmp_path: Path, name: str) -> None:
+    places = SearchPlaces(databases=("prod.sales",))
+    assert places.cover(table_ref(f"prod.sales.{name}", tmp_path))
+    assert database_of(TableRef(f"prod.sales.{name}")) == "prod.sales"
+    assert database_of(TableRef(f"spark_catalog.sales.{name}")) == "sales"
+
+
+@pytest.mark.parametrize(
+    ("globs", "is_meant"),
+    [
+        (["prod.sales"], True), (["PROD.*"], True), (["`prod`.sales"], True), (["*"], True), (["p*"], True),
+        (["[a-q]rod.sales"], True), (["sales", "bronze_*"], False), (["prod"], False), (["production.sales"], False),
+        (["*.sales"], True), ([], False),
+    ],
+)  # fmt: skip
+def test_a_catalog_is_meant_where_one_of_its_databases_may_be(globs: list[str], is_meant: bool) -> None:
+    assert catalog_meant("prod", globs) is is_meant
+    assert is_meant or not database_matches("prod.sales", globs)
 
 
 def test_a_name_of_one_part_is_in_the_default_database() -> None:
