@@ -7,7 +7,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -26,6 +26,10 @@ from tests.support.product import (
     log_calls,
 )
 from tests.support.product import session_settings as settings
+from tests.support.suites.jvm_call_owners import watched_owners
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -116,6 +120,16 @@ def test_what_is_missing_is_named(lease: SessionLease, monkeypatch: pytest.Monke
     engine = DeltaEngine(lease)
     with pytest.raises(EnvironmentUnfit, match="NoSuchThing"), engine.worker("a"):
         pass  # no worker begins
+
+
+def test_a_call_on_another_owner_than_the_listed_one_is_noticed(spark: SparkSession, tmp_path: Path) -> None:
+    jvm, ours = DeltaJvm(spark), "maintainer.OwnTransactions$OwnTransaction"
+    snapshots_alone = [entry for entry in bridge.REQUIRED if entry[:2] != ("OptimisticTransaction", "metadata")]
+    txn = jvm.start_transaction(jvm.log_at(f"file:{tmp_path}"))
+    for listed, unlisted in ((bridge.REQUIRED, set()), (snapshots_alone, {(ours, "metadata", 0)})):
+        with watched_owners(listed) as owners:
+            jvm.metadata(txn)
+        assert (set(owners.unlisted), (ours, "metadata", 0) in owners.seen) == (unlisted, True)
 
 
 def test_doctor_says_what_an_unknown_pair_has_and_lacks(lease: SessionLease, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,9 +27,8 @@ from maintainer.delta.jvm.sessions import (
     JavaObject,
     UnstartedSession,
     changed_settings,
-    java_class,
 )
-from maintainer.delta.jvm.storage_calls import TableFolder
+from maintainer.delta.jvm.storage_calls import TableFolder, planned_hadoop_conf
 from maintainer.delta.jvm.transaction_calls import BORROWED
 
 __all__ = [
@@ -47,6 +46,6 @@ __all__ = [
     "cancel_jobs",
     "changed_settings",
     "is_tested_pair",
-    "java_class",
+    "planned_hadoop_conf",
     "tested_pairs",
 ]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
+from maintainer.delta.jvm import catalog_calls as catalog
 from maintainer.delta.jvm import commit_store
 from maintainer.delta.jvm import log_calls as log
 from maintainer.delta.jvm import parquet_calls as parquet
 from maintainer.delta.jvm import storage_calls as storage
 from maintainer.delta.jvm import transaction_calls as transaction
-from maintainer.delta.jvm.catalog_calls import CatalogCalls
 from maintainer.delta.jvm.gateway import Gateway, required, tested_pairs
 from maintainer.delta.jvm.java_classes import compiled_classes as java
 from maintainer.errors import EnvironmentUnfit
@@ -65,8 +66,20 @@ SETTINGS = required(
 """Delta's settings that we set or read, whatever the key: one that Delta does not know would change nothing, silently.
 Not here are those that guard against what only Delta 4.1 or 4.2 began to do."""
 
+SESSIONS = required(
+    {
+        "org.apache.spark.SparkContext": "cancelJobGroupAndFutureJobs/1",
+        "org.apache.spark.api.python.PythonUtils": "toSeq/1 toScalaMap/1",
+        "org.apache.spark.sql.classic.SparkSession": "getActiveSession/0 setActiveSession/1 clearActiveSession/0 "
+        "sessionState/0",
+    }
+)
+"""What every kind of call needs of Spark."""
+
 REQUIRED = (
-    commit_store.REQUIRED
+    SESSIONS
+    + catalog.REQUIRED
+    + commit_store.REQUIRED
     + java.REQUIRED
     + log.REQUIRED
     + parquet.REQUIRED
@@ -79,18 +92,23 @@ REQUIRED = (
 PYSPARK = (
     "pyspark:SparkContext._active_spark_context",
     "pyspark:SparkContext._gateway",
+    "pyspark:SparkContext._jsc",
     "pyspark:SparkContext._jvm",
+    "pyspark:StatusTracker._jtracker",
     "pyspark.find_spark_home:_find_spark_home",
     "pyspark.java_gateway:launch_gateway",
     "pyspark.sql:SparkSession._activeSession",
+    "pyspark.sql:SparkSession._jsparkSession",
+    "pyspark.sql:SparkSession._jvm",
     "pyspark.sql.classic.dataframe:DataFrame",
+    "pyspark.sql.classic.dataframe:DataFrame._jdf",
     "pyspark.sql.internal:InternalFunction.array_binary_search",
 )
 """What is not public in PySpark and used here."""
 
 
 class DeltaJvm(
-    CatalogCalls,
+    catalog.CatalogCalls,
     log.KernelCalls,
     log.LogCalls,
     parquet.ParquetCalls,
@@ -113,7 +131,14 @@ class DeltaJvm(
         Raises:
             EnvironmentUnfit: E633, naming the Delta version found and all that is missing.
         """
-        missing = self.lacking(REQUIRED) + [name for name in PYSPARK if not _is_there(name)]
+        context = self.spark.sparkContext
+        made = {  # by objects, whose members their classes do not show
+            "pyspark:SparkContext": context,
+            "pyspark:StatusTracker": context.statusTracker(),
+            "pyspark.sql:SparkSession": self.spark,
+            "pyspark.sql.classic.dataframe:DataFrame": self._frame(None),
+        }
+        missing = self.lacking(REQUIRED) + [name for name in PYSPARK if not _is_there(name, made)]
         if missing:
             raise EnvironmentUnfit(
                 f"Delta {self._version_or_unknown()} lacks what the rewrite engine needs",
@@ -132,7 +157,10 @@ class DeltaJvm(
         return self.lacking(log.KERNEL)
 
 
-def _is_there(name: str) -> bool:
+def _is_there(name: str, made: Mapping[str, object]) -> bool:
+    owner, _, member = name.rpartition(".")
+    if owner in made:
+        return hasattr(made[owner], member)
     try:
         resolve_name(name)
     except (AttributeError, ImportError):

@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from maintainer.delta.jvm.gateway import Gateway
+from maintainer.delta.jvm.gateway import Gateway, required
 from maintainer.delta.jvm.sessions import JavaObject
 
 SESSION_CATALOG = "spark_catalog"
 UNITY_CLASS = "io.unitycatalog.spark.UCSingleCatalog"
 _MULTIPART = "org.apache.spark.sql.connector.catalog.CatalogV2Implicits$"
+
+REQUIRED = required(
+    {
+        "org.apache.spark.sql.internal.SessionState": "catalog/0 catalogManager/0 sqlParser/0",
+        "org.apache.spark.sql.catalyst.parser.ParserInterface": "parseMultipartIdentifier/1 parseTableIdentifier/1",
+        "org.apache.spark.sql.catalyst.TableIdentifier": "table/0",
+        "org.apache.spark.sql.catalyst.catalog.SessionCatalog": "tableExists/1 getTableMetadata/1 listDatabases/0 "
+        "listTables/3 getTablesByName/1",
+        "org.apache.spark.sql.catalyst.catalog.CatalogTable": "identifier/0 provider/0 tableType/0 location/0",
+        "org.apache.spark.sql.catalyst.catalog.CatalogTableType": "name/0",
+        "org.apache.spark.sql.connector.catalog.CatalogManager": "isCatalogRegistered/1 currentCatalog/0 catalog/1",
+        _MULTIPART: "MultipartIdentifierHelper/1",
+        f"{_MULTIPART}MultipartIdentifierHelper": "asIdentifier/0",
+    }
+)
+"""Private methods of Spark that this module calls."""
 
 
 @dataclass(frozen=True, slots=True)

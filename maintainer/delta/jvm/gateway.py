@@ -360,7 +360,7 @@ class Gateway:
             lacking += [
                 f"{name}.{'/'.join((member, *map(str, counts)))}"
                 for _, member, counts in members
-                if not any(has_signature(text, _full(name, member), count) for count in counts or (None,))
+                if not any(has_signature(text, full_name(name, member), count) for count in counts or (None,))
             ]
         return lacking
 
@@ -369,7 +369,7 @@ class Gateway:
         if (name, member_name) not in self._arities:
             wanted = next(entry for entry in listed if entry[:2] == (name, member_name))
             text = self._members(name, (wanted,))
-            has = (count for count in wanted[2] if has_signature(text, _full(name, member_name), count))
+            has = (count for count in wanted[2] if has_signature(text, full_name(name, member_name), count))
             self._arities[name, member_name] = next(has, wanted[2][0])
         return self._arities[name, member_name]
 
@@ -382,19 +382,19 @@ class Gateway:
         run_time = self._java("scala.runtime.ScalaRunTime")
         try:
             loader = self._java("java.lang.Thread").currentThread().getContextClassLoader()
-            cls = self._java("java.lang.Class").forName(_full(name), False, loader)
+            cls = self._java("java.lang.Class").forName(full_name(name), False, loader)
             for kind in dict.fromkeys("<init>" if member == "<init>" else bool(counts) for _, member, counts in listed):
                 array = {"<init>": cls.getConstructors, True: cls.getMethods, False: cls.getDeclaredFields}[kind]()
                 run_time.genericWrapArray(array).addString(text, "", "\n", "\n")
         except Exception as error:  # py4j raises its own kinds for a class that is not there
             if is_engine_lost(error):
                 raise
-        names = "|".join(_full(name, member).rpartition(".")[2].replace("$", "[$]") for _, member, _ in listed)
+        names = "|".join(full_name(name, member).rpartition(".")[2].replace("$", "[$]") for _, member, _ in listed)
         others = self._java("java.util.regex.Pattern").compile(rf"(?m)^(?![^(\n]*[.](?:{names})(?:[(]|$)).*\n")
         return str(others.matcher(text).replaceAll(""))
 
 
-def _full(name: str, member_name: str = "<init>") -> str:
+def full_name(name: str, member_name: str = "<init>") -> str:
     """The full name of a listed class, or of a member as Java says it: a constructor has its class's."""
     full = name if name.startswith(("io.delta.", "org.")) else DELTA + name
     return full if member_name == "<init>" else f"{full}.{member_name}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from maintainer.delta.jvm.gateway import Gateway, required
-from maintainer.delta.jvm.sessions import JavaObject
+from maintainer.delta.jvm.sessions import JavaObject, java_class
 from maintainer.model.table.log_names import LOG_FOLDER
 
 REQUIRED = required(
@@ -14,11 +14,21 @@ REQUIRED = required(
         "DeltaLog": "store/0 newDeltaHadoopConf/0 logPath/0",
         "actions.DeletionVectorDescriptor": "apply/6 absolutePath/1",
         "storage.LogStore$": "apply/1",
+        "org.apache.spark.deploy.SparkHadoopUtil": "get/0 newConfiguration/1",
+        "org.apache.spark.sql.internal.SessionState": "newHadoopConf/0",
     }
 )
-"""Private methods of Delta that this module calls."""
+"""Private methods of Delta and Spark that this module calls."""
 
 _S3_MODEL = "software.amazon.awssdk.services.s3.model"
+
+
+def planned_hadoop_conf(jvm: JavaObject, settings: Mapping[str, str]) -> JavaObject:
+    """Make the Hadoop configuration that a session with these settings will have, as Spark makes it."""
+    spark_conf = java_class(jvm, "org.apache.spark.SparkConf")(False)
+    for key, value in settings.items():
+        spark_conf.set(key, value)
+    return java_class(jvm, "org.apache.spark.deploy.SparkHadoopUtil").get().newConfiguration(spark_conf)
 
 
 @dataclass(frozen=True, slots=True)

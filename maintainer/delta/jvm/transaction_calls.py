@@ -20,7 +20,7 @@ REQUIRED = required(
     {
         "DeltaLog": "checkpointInterval/1 createDataFrame/4 unsafeVolatileSnapshot/0",
         "OptimisticTransaction": "trackFilesRead/1 trackReadPredicates/3 writeFiles/4 registerSQLMetrics/2 "
-        "commit/3 snapshot/0 readTxn/0 updateMetadata/2 postCommitHooks/0 deltaLog/0 <init>/3 "
+        "commit/3 snapshot/0 readTxn/0 metadata/0 protocol/0 updateMetadata/2 postCommitHooks/0 deltaLog/0 <init>/3 "
         # Answered by our own class; Delta 4.0 has the second.
         "isCheckpointNeeded|setNeedsCheckpoint/2",
         "hooks.CheckpointHook$": "name/0",
@@ -39,11 +39,14 @@ REQUIRED = required(
         "DeltaOperations$VacuumStart": "<init>/3",
         "DeltaOperations$VacuumEnd": "<init>/1",
         "commands.AlterTableSetPropertiesDeltaCommand": "<init>/2 run/1",
-        "commands.AlterTableUnsetPropertiesDeltaCommand": "<init>/4",
+        "commands.AlterTableUnsetPropertiesDeltaCommand": "<init>/4 run/1",
         "DeltaConfigs$": "validateConfigurations/1",
         "catalog.DeltaTableV2": "apply/4 deltaLog/0",
         "org.apache.spark.sql.Observation": "<init>/0 future/0 getAsJava/0",
         "org.apache.spark.sql.execution.metric.SQLMetrics": "createMetric/2",
+        "org.apache.spark.sql.execution.metric.SQLMetric": "set/1",
+        "org.apache.spark.sql.internal.SessionState": "conf/0",
+        "org.apache.spark.sql.internal.SQLConf": "setConfString/2 unsetConf/1",
     }
 )
 """Private methods of Delta and Spark that this module calls."""

@@ -26,7 +26,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from maintainer.delta.jvm import JavaObject, java_class
+from maintainer.delta.jvm import JavaObject, planned_hadoop_conf, tested_pairs
 from maintainer.delta.spark import engine_log
 from maintainer.delta.spark.java_home import Java
 from maintainer.delta.spark.process_environment import java_environment, limit_of_files
@@ -126,12 +126,8 @@ class EmbeddedJvm:
     log_path: Path
 
     def hadoop_conf(self) -> JavaObject:
-        """Make the Hadoop configuration that the session will have, as Spark makes it from its settings."""
-        jvm = self.gateway.jvm
-        spark_conf = java_class(jvm, "org.apache.spark.SparkConf")(False)
-        for key, value in self.conf.items():
-            spark_conf.set(key, value)
-        return java_class(jvm, "org.apache.spark.deploy.SparkHadoopUtil").get().newConfiguration(spark_conf)
+        """Make the Hadoop configuration that the session will have."""
+        return planned_hadoop_conf(self.gateway.jvm, self.conf)
 
     def end(self) -> None:
         """Close the gateway and wait for the JVM to end, so that pyspark starts a new one for the next session.
@@ -181,7 +177,8 @@ def launch(conf: Mapping[str, str], archive: ClassArchive, log: BinaryIO, log_pa
     """Start the JVM that Spark will run in.
 
     Raises:
-        EnvironmentUnfit: E607 when it does not come up, with the end of its log.
+        EnvironmentUnfit: E607 when it does not come up, with the end of its log; E633 where pyspark passes our
+            environment by.
     """
     from pyspark import SparkConf
     from pyspark.java_gateway import launch_gateway
@@ -200,7 +197,16 @@ def launch(conf: Mapping[str, str], archive: ClassArchive, log: BinaryIO, log_pa
     if (error := launch.exception()) is not None:
         raise _did_not_start("Spark's JVM did not start", log_path) from error
     gateway = launch.result()
-    return EmbeddedJvm(gateway, gateway.proc, archive, conf, log_path)
+    embedded = EmbeddedJvm(gateway, gateway.proc, archive, conf, log_path)
+    if gateway.proc is not None and "env" not in process:
+        embedded.kill()
+        raise EnvironmentUnfit(
+            "this PySpark starts Java with another environment than ours, in which names of files may be misread",
+            code="E633",
+            found="pyspark.java_gateway:launch_gateway puts no `env` into popen_kwargs",
+            allowed=tested_pairs(),
+        )
+    return embedded
 
 
 def _did_not_start(what: str, log_path: Path) -> EnvironmentUnfit:

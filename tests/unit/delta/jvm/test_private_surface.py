@@ -15,9 +15,12 @@ import pytest
 
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.jvm.bridge import PYSPARK, REQUIRED
+from maintainer.delta.jvm.gateway import full_name
 from maintainer.delta.jvm.log_calls import KERNEL
 
 FOLDER = Path(__file__).parents[4] / "maintainer" / "delta" / "jvm"
+PACKAGE = FOLDER.parents[1]
+SOURCES = sorted(PACKAGE.rglob("*.py"))
 LISTED = REQUIRED + KERNEL
 MODULES = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.py"))
 
@@ -31,7 +34,7 @@ PUBLIC = {
     "java properties": {"getProperty"},
     "reflection": {
         "currentThread", "getContextClassLoader", "forName", "getConstructors", "getMethods", "getDeclaredFields",
-        "genericWrapArray", "getParameterCount", "stringOf", "matcher", "replaceAll",
+        "genericWrapArray", "getName", "getParameterCount", "stringOf", "matcher", "replaceAll",
     },
     # Janino, the compiler in Spark, and the class that it makes for us.
     "janino": {"SimpleCompiler", "setParentClassLoader", "cook"},
@@ -39,29 +42,23 @@ PUBLIC = {
     "our own Java classes": {"guard", "release", "leaveCheckpoint"},
     "our own functions": {"start", "open_jvm", "hadoop_conf", "open_store", "copy_row_groups"},
     # Scala.
-    "scala": {"empty", "apply", "get", "isDefined", "size", "toScala", "toSeq", "toScalaMap", "addString"},
+    "scala": {"empty", "apply", "get", "isDefined", "size", "toScala", "addString"},
     "scala buffers": {"subtractOne", "addOne"},
     "scala text": {"StringBuilder", "clear", "length"},
     "scala futures": {"value", "isFailure"},
-    # Spark: its session, context, catalog, and what PySpark itself calls of it.
+    # Spark's and PySpark's own interfaces: session, context, frames, configuration.
     "spark": {
-        "setActiveSession", "getActiveSession", "clearActiveSession",
-        "setLocalProperty", "setJobGroup", "sc", "createMetric", "set", "unset", "toDF", "as",
-        "collectAsList", "sessionState", "sqlParser", "parseTableIdentifier", "catalog", "tableExists",
-        "getTableMetadata", "provider", "location", "tableType", "name", "withColumn", "expr",
+        "setLocalProperty", "setJobGroup", "sc", "set", "unset", "toDF", "as", "SparkConf",
+        "collectAsList", "withColumn", "expr",
         "statusTracker", "getActiveJobsIds", "getJobIdsForGroup", "getJobInfo", "getStageInfo",
-        "Observation", "observe", "conf", "setConfString", "unsetConf",
-        "collect", "where", "selectExpr", "cancelJobGroupAndFutureJobs",
+        "Observation", "observe",
+        "collect", "where", "selectExpr",
     },
-    "spark's catalogs": {
-        "catalogManager", "isCatalogRegistered", "currentCatalog", "parseMultipartIdentifier", "head", "tail",
-        "MultipartIdentifierHelper", "asIdentifier", "loadTable", "properties", "listDatabases", "listTables",
-        "getTablesByName", "identifier", "table",
-    },
+    "spark's catalogs": {"name", "head", "tail", "loadTable", "properties"},
     # Jackson, below Delta's own mapper.
     "jackson": {"constructCollectionType", "getTypeFactory", "readValue", "writeValueAsBytes"},
     # Hadoop's and Spark's own paths and configuration.
-    "hadoop": {"getParent", "makeQualified", "newHadoopConf", "getPropertySources", "getIOStatistics", "counters"},
+    "hadoop": {"getParent", "makeQualified", "getPropertySources", "getIOStatistics", "counters"},
     # Delta Kernel: an interface of its own, in a JAR of the same release.
     "kernel": {
         "loadSnapshot", "atVersion", "build", "create", "close", "getMetadata", "getProtocol",
@@ -87,7 +84,7 @@ PUBLIC = {
     "delta and spark": {"VERSION", "SPARK_VERSION"},
     # Python.
     "python": {
-        "loads", "dumps", "setdefault", "rpartition", "findall", "split", "items", "append", "_jdf", "__init__", "join",
+        "loads", "dumps", "setdefault", "rpartition", "findall", "split", "items", "append", "__init__", "join",
         "field", "files", "read_text", "Lock", "RLock", "_compile", "lower", "strip", "intersection",
         "enumerate", "fromkeys", "monotonic", "sleep", "escape", "splitlines", "endswith", "startswith", "group",
         "enter_context", "ExitStack", "uuid4", "time", "remove", "now", "glob", "replace", "poll", "cache_clear",
@@ -141,24 +138,47 @@ def test_every_call_is_on_the_list_or_public(name: str) -> None:
     assert unlisted == []
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_every_object_that_is_named_is_on_the_list(name: str) -> None:
-    """Scala objects and nested classes are reached by a name in a string."""
-    classes = {cls for cls, _, _ in LISTED}
-    tree = ast.parse((FOLDER / name).read_text(encoding="utf-8"))
-    named = set()
+PUBLIC_CLASSES = {
+    "io.delta.kernel.data.Row",
+    "io.delta.package",
+    "io.delta.sql.DeltaSparkSessionExtension",
+    "org.apache.parquet.hadoop.metadata.CompressionCodecName",
+    "org.apache.spark.SparkConf",
+    "org.apache.spark.package",
+    "org.apache.spark.sql.SaveMode",
+    "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "org.apache.spark.sql.functions",
+}
+CLASS = re.compile(r"(?:org\.apache\.(?:spark|parquet)|io\.delta)(?:\.[a-z]\w*)*\.(?:[A-Z][\w$]*|package\$|functions)")
+
+
+def named_classes(tree: ast.AST) -> Iterator[str]:
+    """Full names of all classes that a module names by a string, whether alone or below Delta's package."""
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or not node.args or not isinstance(node.args[-1], ast.Constant):
-            continue
-        by_name = isinstance(node.func, ast.Name) and node.func.id == "getattr"
-        text = node.args[-1].value
-        if (
-            (by_name or getattr(node.func, "attr", "") in ("_module", "_in_delta"))
-            and isinstance(text, str)
-            and "$" in text
-        ):
-            named.add(text)
-    assert named - {"package$", "MODULE$"} <= classes
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and CLASS.fullmatch(node.value):
+            yield node.value.removesuffix("$")
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("_module", "_in_delta"):
+            first = node.args[0]
+            if isinstance(first, ast.Constant):
+                yield full_name(str(first.value)).removesuffix("$")
+
+
+def test_every_class_that_is_named_is_on_the_list_or_public() -> None:
+    """In the whole package, not in one folder: classes are reached by a name in a string."""
+    listed = {full_name(cls).removesuffix("$") for cls, _, _ in LISTED}
+    named = {name for path in SOURCES for name in named_classes(ast.parse(path.read_text(encoding="utf-8")))}
+    assert len(named & listed) > 30
+    assert named - listed == PUBLIC_CLASSES
+
+
+def test_classes_are_asked_for_in_one_folder() -> None:
+    """Nobody else may reach one: a call there would be on no list."""
+    reaching = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in SOURCES
+        if re.search(r"\bjava_class\b|MODULE\$", path.read_text(encoding="utf-8"))
+    }
+    assert reaching <= {f"delta/jvm/{name}" for name in MODULES}
 
 
 def test_nothing_is_on_the_list_twice() -> None:
@@ -169,33 +189,50 @@ INTERNAL_MODULES = ("pyspark.find_spark_home", "pyspark.java_gateway", "pyspark.
 CLASSES = {"InternalFunction", "SparkContext", "SparkSession"}
 
 
+OF_PYTHON = {"_exit", "_replace", "_run_exitfuncs"}
+"""What modules take of Python's library."""
+
+
+def made_here(tree: ast.AST) -> Iterator[str]:
+    """Names of functions and attributes that a module of ours makes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            yield node.name
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
+
+
 def private_of_pyspark(tree: ast.AST) -> Iterator[str]:
-    """What a module takes that is not public: from an internal module, or a class's member below `_`."""
+    """What a module takes that is not public: from an internal module, or a member below `_` of any object but us."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith(INTERNAL_MODULES):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            owner = node.value.id
-            if owner == "InternalFunction" or (owner in CLASSES and node.attr.startswith("_")):
+        elif isinstance(node, ast.Attribute):
+            owner = node.value.id if isinstance(node.value, ast.Name) else ""
+            is_private = re.match("_[a-z]", node.attr) is not None
+            if owner == "InternalFunction" or (owner in CLASSES and is_private):
                 yield f"{owner}.{node.attr}"
+            elif owner not in ("self", "cls") and is_private:
+                yield node.attr
 
 
 def test_what_is_private_in_pyspark_is_on_the_list() -> None:
-    used = {
-        name
-        for path in FOLDER.parents[1].rglob("*.py")
-        for name in private_of_pyspark(ast.parse(path.read_text(encoding="utf-8")))
-    }
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES]
     listed = {name.partition(":")[2] for name in PYSPARK}
-    assert used - CLASSES == listed
+    members = {name.rpartition(".")[2] for name in listed}
+    ours = {name for tree in trees for name in made_here(tree)} - members
+    used = {name for tree in trees for name in private_of_pyspark(tree)} - CLASSES - OF_PYTHON - ours
+    assert {name for name in used if "." in name or not name.startswith("_")} <= listed
+    assert {name.rpartition(".")[2] for name in used} == members
 
 
 def test_no_class_is_asked_for_part_by_part() -> None:
     """``jvm.org.apache...`` has the JVM search all JARs for `org`, `org.apache` and so on: 100 searches a table."""
-    package = FOLDER.parents[1]
     asked = {
-        f"{path.relative_to(package)}: {found}"
-        for path in package.rglob("*.py")
+        f"{path.relative_to(PACKAGE)}: {found}"
+        for path in SOURCES
         for found in re.findall(r"jvm\.(?:com|io|java|org|scala)\.\w+", path.read_text(encoding="utf-8"))
     }
     assert asked == {"delta/jvm/sessions.py: jvm.org.apache"}, "see `java_class`"
