@@ -61,6 +61,7 @@ from maintainer.engine.session_options import SILENT
 from maintainer.execution.cancellation import TERMINATED, StopSwitch, signals_stop
 from maintainer.execution.run_context import Clock
 from maintainer.journal.journal import Journal
+from maintainer.journal.ledger.ledger_pending import OLD_ROWS
 from maintainer.journal.ledger.ledger_rebuild import LedgerStore
 from maintainer.journal.memory.past_runs import PastRun
 from maintainer.model.plan.plan import Plan, Problem
@@ -352,7 +353,8 @@ def _add_hook_commits(
     on_problem: OnProblem,
 ) -> None:
     # A ledger that could not take the run's own rows takes none of the hook's; after a stop there is no time for them.
-    if ledger is not None and outcome.interrupted_by is None and not outcome.problems:
+    is_written = all(problem.code == OLD_ROWS for problem in outcome.problems)
+    if ledger is not None and outcome.interrupted_by is None and is_written:
         problem = append_hook_commits(project, engine, to_do, ledger)
         if problem is not None:
             on_problem(problem)

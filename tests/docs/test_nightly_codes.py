@@ -59,7 +59,7 @@ NOT_BY_KEYWORD: dict[str, type[MaintainerError]] = {
 """Codes that the source passes on to where the error is made."""
 BEFORE_TABLES = ("app", "cli", "model", "policy")
 """Packages whose errors end a run as a whole, before a table is started. Those of others may also end a table."""
-PROBLEMS = {"E652": None, "E665": TERMINATED}
+PROBLEMS = {"E652": None, "E658": None, "E665": TERMINATED}
 """What a run tells beside its tables, and what interrupted it."""
 NOT_IN_A_STEP = {"A404", "A406", "E617"}
 """Raised before a table's first step: by the look at a saved plan, and where the table's lease is taken."""

@@ -12,7 +12,7 @@ import json
 import time
 from pathlib import Path
 
-from maintainer.errors import CommitUnknown, EngineGone, LedgerUnfit, MaintainerError
+from maintainer.errors import CommitUnknown, EngineGone, LedgerUnfit, MaintainerError, Refused
 from maintainer.journal.event_log import EVENTS_FILE, add_event, is_alive, last_event
 from maintainer.journal.folder.atomic_files import read_document, write_atomically
 from maintainer.journal.folder.documents import LocalDocuments, data_of, value_in
@@ -30,6 +30,9 @@ REBUILD_HELP = (
     "nothing is appended to it, and the rows wait in the run folders"
 )
 PENDING_FILE = "ledger_pending.jsonl"
+OLD_ROWS = "E658"
+"""The code of a problem with rows of earlier runs; those of the run itself are in the ledger."""
+
 MAX_PENDING_RUNS = 20
 """Earlier runs whose rows one run takes along; the rest waits for the next."""
 
@@ -109,8 +112,13 @@ def _take_rows_of_dead_runs(own_folder: RunFolder, sink: LedgerSink) -> Problem 
             # Rows may wait already, and what was found out later comes with them: the next run may be far off.
             waiting = read_pending(folder.path / PENDING_FILE)
         except (OSError, ValueError, MaintainerError) as error:
-            help_text = "its events beside it hold the same facts; `maintainer ledger rebuild` reads the tables' logs"
-            problem = Problem("E652", f"the rows of a killed run cannot be made: {error}", str(folder.path), help_text)
+            help_text = "`maintainer ledger rebuild` adds what the tables' logs tell of that run"
+            problem = Problem(
+                OLD_ROWS, f"the rows of a killed run cannot be made: {error}", str(folder.path), help_text
+            )
+            if isinstance(error, (ValueError, Refused)):  # damaged for good: said once, and not looked at again
+                known = LedgerRows(time.time_ns() // 1_000_000, 0)
+                add_event(folder.path.parent, folder.run_id, known, by=own_folder.run_id)
             continue
         if record.end is not RunEnd.RUNNING:
             taken += 1
@@ -152,8 +160,8 @@ def _append_pending(folder: RunFolder, sink: LedgerSink, *, is_own: bool) -> Pro
         rows = read_pending(path)
     except ValueError as error:
         # One damaged file must not hold up the rows of every later run.
-        help_text = "move the file away; the events beside it hold the same facts"
-        return Problem("E652", f"rows that wait for the ledger are damaged: {error}", str(path), help_text)
+        help_text = "move the file away; then `maintainer ledger rebuild` makes the rows from the events beside it"
+        return Problem(OLD_ROWS, f"rows that wait for the ledger are damaged: {error}", str(path), help_text)
     if rows and not is_own:  # a rebuild may have brought some of them in, or another machine with the same state
         step_ids = sink.steps_of(folder.run_id)
         rows = tuple(row for row in rows if row.step_id not in step_ids)

@@ -25,6 +25,7 @@ from maintainer.app.selection.run_spec import RunSpec
 from maintainer.engine.process_loss import engine_gone
 from maintainer.errors import CommitNotLanded, ExitCode, MaintainerError, VerifierUnfit
 from maintainer.execution.cancellation import StopSwitch
+from maintainer.journal.ledger.ledger_pending import OLD_ROWS, PENDING_FILE
 from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.receipts import Verdict
 from tests.support.policies.projects import write_project
@@ -163,6 +164,27 @@ def test_a_bug_after_a_run_hides_no_failed_proof(watched: Watched, monkeypatch: 
     monkeypatch.setattr(operations, "open_ledger", lambda *_: AnyLedger())
     watched.verifier.order = [Verdict.FAIL]
     assert watched("a", "b", rounds=1) == WatchEnd(1, 1, ExitCode.VERIFICATION_FAILED)
+
+
+@pytest.mark.parametrize(("trouble", "num_looks"), [("rows of an earlier run", 1), ("the ledger", 0)])
+def test_old_rows_that_cannot_be_read_hold_back_no_commits_of_the_hook(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch, trouble: str, num_looks: int
+) -> None:
+    class Broken(AnyLedger):
+        def append(self, run_id: str, rows: object) -> None:
+            if trouble == "the ledger":
+                raise CommitNotLanded("read-only")
+
+    looks: list[object] = []
+    monkeypatch.setattr(operations, "append_hook_commits", lambda *given: looks.append(given))
+    monkeypatch.setattr(operations, "open_ledger", lambda *_: Broken())
+    damaged = watched.root / ".maintainer" / "runs" / "20261121T220003Z-7f3a"
+    damaged.mkdir(parents=True)
+    (damaged / PENDING_FILE).write_text("{")
+    watched("a", rounds=1)
+    ((problem,),) = [result.outcome.problems for result in watched.results]
+    assert problem.code == ("E652" if trouble == "the ledger" else OLD_ROWS)
+    assert len(looks) == num_looks
 
 
 def test_a_failed_proof_stops_the_deletions_of_a_watch_and_a_second_one_in_a_later_run_the_watch(

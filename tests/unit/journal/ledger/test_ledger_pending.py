@@ -11,7 +11,7 @@ from maintainer.errors import CommitUnknown, EngineGone, EnvironmentUnfit, Ledge
 from maintainer.journal.event_log import EVENTS_FILE, EventLog, add_event
 from maintainer.journal.folder.run_folder import RunFolder
 from maintainer.journal.ledger import ledger_pending
-from maintainer.journal.ledger.ledger_pending import PENDING_FILE, check_mark, flush, keep_pending, read_mark
+from maintainer.journal.ledger.ledger_pending import OLD_ROWS, PENDING_FILE, check_mark, flush, keep_pending, read_mark
 from maintainer.journal.ledger.ledger_rebuild import recorded_rows
 from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow, rows_of
 from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE, read_record
@@ -129,6 +129,29 @@ def test_of_an_append_whose_engine_ended_nobody_says_that_it_failed(
     assert problem is not None
     assert problem.code == "E652"
     assert problem.what == "whether the ledger has this run's rows is not known: the Spark JVM has gone"
+
+
+@pytest.mark.parametrize("is_damaged", [True, False])
+def test_a_killed_run_whose_plan_cannot_be_read_is_said_once_where_nothing_can_mend_it(
+    tmp_path: Path, *, is_damaged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead = run_folder(tmp_path, 1)
+    dead.write_plan('{"format_version": 0}')
+    dead.write_results("{}")
+
+    def away(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    if not is_damaged:
+        monkeypatch.setattr(ledger_pending, "read_record", away)
+    sink = Sink(None)
+    problems = [flush(run_folder(tmp_path, number), (row(),), sink) for number in (2, 3, 4)]
+    assert len(sink.rows) == 3
+    first, *later = problems
+    assert first is not None
+    assert (first.code, first.where) == (OLD_ROWS, str(dead.path))
+    assert "`maintainer ledger rebuild`" in (first.help or "")
+    assert later == ([None, None] if is_damaged else [first, first])
 
 
 def test_a_first_append_that_was_cut_off_is_no_ledger_yet(tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ def test_a_damaged_file_holds_up_nobody_else(tmp_path: Path) -> None:
     problem = flush(own, rows(), sink)
     assert sink.got == [own.run_id]
     assert problem is not None
-    assert problem.code == "E652"
+    assert problem.code == "E658"
 
 
 def test_without_a_ledger_the_rows_stay_in_the_folder(tmp_path: Path) -> None:
