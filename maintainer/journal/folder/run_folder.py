@@ -13,12 +13,15 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 import re
 import secrets
 import shutil
 import time
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +33,14 @@ from maintainer.journal.folder.atomic_files import (
     sync_folder,
     write_atomically,
 )
+from maintainer.units import count_of
+
+_log = logging.getLogger(__name__)
 
 ASSERTIONS, LEASES = "assertions", "leases"
 """The folder of a run's assertions in its own, and that of all leases in the state folder."""
 
+_SECOND = "%Y%m%dT%H%M%SZ"
 _PATTERN = re.compile(r"\d{8}T\d{6}Z-[0-9a-z]{4}")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _NUMBERS_OF_A_MILLISECOND = 36**4 // 1000
@@ -44,7 +51,7 @@ def new_run_id(now_ms: int) -> str:
     start = datetime.fromtimestamp(now_ms // 1000, tz=UTC)
     number = now_ms % 1000 * _NUMBERS_OF_A_MILLISECOND + secrets.randbelow(_NUMBERS_OF_A_MILLISECOND)
     digits = (_DIGITS[number // 36**place % 36] for place in (3, 2, 1, 0))
-    return f"{start:%Y%m%dT%H%M%SZ}-{''.join(digits)}"
+    return f"{start:{_SECOND}}-{''.join(digits)}"
 
 
 def is_run_id(text: str) -> bool:
@@ -177,13 +184,29 @@ def file_name(text: str) -> str:
 def run_folders(runs_dir: Path) -> list[RunFolder]:
     """List all runs under the folder, oldest first; links and names that are not run ids are left out.
 
+    A run that began later than now was begun by a clock that was ahead. Nobody knows when it was, so it comes first:
+    what it says of a table gives way to what any other run says.
+
     Raises:
         OSError: The folder exists and cannot be listed.
     """
     if not runs_dir.is_dir():
         return []
     paths = (path for path in runs_dir.iterdir() if is_run_id(path.name) and path.is_dir() and not path.is_symlink())
-    return [RunFolder(path) for path in sorted(paths, key=lambda path: path.name)]
+    folders = [RunFolder(path) for path in sorted(paths, key=lambda path: path.name)]
+    latest = f"{datetime.fromtimestamp(latest_time_ms() // 1000, tz=UTC):{_SECOND}}"
+    number = bisect_right(folders, latest, key=lambda folder: folder.run_id[: len(latest)])
+    ahead = folders[number:]
+    if ahead:
+        _tell_of_clock(ahead[0].run_id, len(ahead))
+    return ahead + folders[:number]
+
+
+@cache
+def _tell_of_clock(run_id: str, num_runs: int) -> None:
+    """Say once that a clock was ahead."""
+    what = f"{count_of(num_runs, 'run')} with a time in the future, such as {run_id}"
+    _log.warning("%s: begun by a clock that was ahead, so counted as older than all others", what)
 
 
 def tidy_state(runs_dir: Path, now_ms: int) -> None:

@@ -17,6 +17,7 @@ from maintainer.journal.folder.run_folder import (
     RunFolder,
     file_name,
     is_run_id,
+    latest_time_ms,
     new_run_id,
     run_folders,
     tidy_state,
@@ -149,3 +150,17 @@ def test_a_plan_in_pieces_is_written_whole_or_not_at_all(tmp_path: Path) -> None
         folder.write_plan(broken())
     assert (folder.path / "plan.json").read_bytes() == b"{}\n"
     assert [file.name for file in folder.path.iterdir() if file.name.endswith(".tmp")] == []
+
+
+def test_runs_of_a_clock_that_was_ahead_are_the_oldest_and_are_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else what such a run says is the last word on each table until its time has come."""
+    soon = new_run_id(latest_time_ms() - 60_000)
+    ids = ["20960101T000000Z-0000", "20950101T000000Z-0000", soon, "20260301T000000Z-0000", "20260201T000000Z-0000"]
+    for run_id in ids:
+        (tmp_path / run_id).mkdir()
+    for _ in range(2):
+        assert [folder.run_id for folder in run_folders(tmp_path)] == [ids[1], ids[0], ids[4], ids[3], soon]
+    (told,) = caplog.messages
+    assert told.startswith("2 runs with a time in the future, such as 20950101T000000Z-0000")
