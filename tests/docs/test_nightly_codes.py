@@ -48,7 +48,7 @@ NO_PROCESS = {"E670"}
 OF_FILES = ("Y", "P")
 """What is found in files is no error of its own: the project is not loaded."""
 
-STORE_FAILURES = ("E681", "E682", "E683", "E684", "E685", "E691", "E692", "E693", "E694")
+STORE_FAILURES = ("E681", "E682", "E683", "E684", "E685", "E691", "E692", "E693", "E694", "E695")
 NOT_BY_KEYWORD: dict[str, type[MaintainerError]] = {
     **dict.fromkeys(("T409", "T412", "T413", "T414", "T445"), errors.TableError),
     **dict.fromkeys(("E650", "E651", *STORE_FAILURES), errors.EnvironmentUnfit),

@@ -30,6 +30,7 @@ from maintainer.engine.store.store_clients import (
 )
 from maintainer.engine.store.store_failures import (
     NO_CONDITIONS,
+    TOO_MANY,
     UNREACHABLE,
     StoreFailure,
     is_no_bucket,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 _Answer = TypeVar("_Answer")
 
 MAX_OBJECTS = 200_000
-"""More objects than a state has in ten years."""
+"""More than a state has of what runs that go on need: leases, signs of life, requests to stop."""
 
 REQUESTS_ABREAST = 32
 """Requests side by side in this process, of all tables together: more get a store to throttle, and gain little."""
@@ -111,7 +112,7 @@ class ObjectStorage:
         return ObjectStorage(client, uri, StorePace(REQUESTS_ABREAST, limits.paced_seconds), sending)
 
     def listed(self, prefix: str) -> list[StoredObject]:
-        """Return all objects of a state's folder, sorted by name; see ``below``.
+        """Return all objects of a folder of the state, sorted by name; see ``below``.
 
         Raises:
             StoreFailure: They cannot be listed, or are more than ``MAX_OBJECTS``.
@@ -120,7 +121,7 @@ class ObjectStorage:
         for stored in self.below(prefix):
             objects.append(stored)
             if len(objects) > MAX_OBJECTS:
-                raise StoreFailure(UNREACHABLE, f"there are more than {MAX_OBJECTS:,} objects below {prefix}")
+                raise StoreFailure(TOO_MANY, f"{prefix} has more than {MAX_OBJECTS:,}")
         return sorted(objects, key=lambda stored: stored.name)
 
     def below(self, prefix: str, after: str | None = None) -> Iterator[StoredObject]:

@@ -10,7 +10,7 @@ from maintainer.errors import EnvironmentUnfit
 from maintainer.errors.foreign_text import without_secrets
 
 UNREACHABLE, REFUSED, NO_BUCKET, NO_CONDITIONS = "E681", "E682", "E683", "E684"
-OTHER_REGION, NO_CREDENTIALS, BUSY, NOT_TRUSTED = "E691", "E692", "E693", "E694"
+OTHER_REGION, NO_CREDENTIALS, BUSY, NOT_TRUSTED, TOO_MANY = "E691", "E692", "E693", "E694", "E695"
 
 MAX_MESSAGE_CHARACTERS = 300
 
@@ -32,6 +32,8 @@ _HELP = {
     NO_CREDENTIALS: _CREDENTIALS,
     NOT_TRUSTED: "let the system trust who signed it, or name a file in SSL_CERT_FILE that has its certificate beside "
     "those of the system; what Java trusts does not count here",
+    TOO_MANY: "delete the objects there that are a week old: they belong to runs that are over; rows that wait for the "
+    "ledger are made again by `maintainer ledger rebuild`",
 }
 _WHAT = {
     UNREACHABLE: "the store of the state cannot be reached",
@@ -42,6 +44,7 @@ _WHAT = {
     OTHER_REGION: "the bucket of the state is in another region than the one that was asked",
     NO_CREDENTIALS: "there are no credentials for the store of the state",
     NOT_TRUSTED: "the certificate of the state's store is not trusted",
+    TOO_MANY: "a folder of the state on the store has too many objects",
 }
 
 _NO_BUCKET = re.compile(

@@ -44,6 +44,7 @@ class OtherRuns:
     _over: set[str] = field(default_factory=set)
     _absent: set[str] = field(default_factory=set)
     _read_at: float = 0.0
+    _looked_at: float = -1.0
 
     def read(self) -> Remembered:
         """Read all records.
@@ -65,23 +66,29 @@ class OtherRuns:
             EnvironmentUnfit: E641, the records cannot be read.
             FolderUnwritable: Another run had the table, and its record cannot be fetched.
         """
+        asked_at = self.monotonic()
         with self._lock:
             is_known = previous_run is None or previous_run == self.run_id or self._is_read(previous_run)
-            if is_known and self.monotonic() - self._read_at < max_age_seconds:
+            # Of those that wait here one looks for all.
+            if self._looked_at > asked_at or (is_known and self.monotonic() - self._read_at < max_age_seconds):
                 return self._read
+            looked_at = self.monotonic()
             try:
                 self.refresh()
             except FolderUnwritable:
                 if not is_known or not max_age_seconds:
                     raise
+                looked_at = self._looked_at
             with reading_runs(self.runs_dir):
                 unchanged = (self._sizes_now(), self._over_now()) == (self._sizes, self._over)
             if previous_run is not None and not (self.runs_dir / previous_run).is_dir():
                 self._absent.add(previous_run)  # deleted: nothing of it can be read, now or later
             if unchanged:
                 self._read_at = self.monotonic()
-                return self._read
-            return self._read_all()
+            else:
+                self._read_all()
+            self._looked_at = looked_at
+            return self._read
 
     def _is_read(self, run_id: str) -> bool:
         """Whether a run was over when its record was read, and added nothing to it since."""

@@ -104,7 +104,7 @@ class PublishedRun:
             FolderUnwritable: It could not be fetched.
         """
         try:
-            self._mirror.fetch(self.now_ms(), ended_by=self._run_id)
+            self._mirror.refresh(self.now_ms(), ended_by=self._run_id)
         except OSError as error:
             raise self._unpublished(error) from error
 
@@ -119,13 +119,13 @@ class PublishedRun:
 
         def refresh() -> None:
             self._mirror.publish()
-            self._mirror.fetch(self.now_ms(), ended_by=self._run_id)
+            self._mirror.refresh(self.now_ms(), ended_by=self._run_id)
 
         documents = documents_in(self._mirror.storage, "")
         update_state(self._mirror.runs_dir, documents, refresh)
         document = documents.read(STATE_FILE)
         if document is not None:
-            self._mirror.keep_state(document.data)
+            self._mirror.keep_state(document.data, document.tag)
 
     def end(self) -> Problem | None:
         """Publish the rest, and take the sign of life away. Call it when nothing is written to the run any more.
@@ -172,7 +172,7 @@ class PublishedRun:
         return FolderUnwritable(
             "another run ended this one, so nothing more is committed",
             code=ENDED, where=self._mirror.storage.uri,
-            found=f"run {error} saw no sign of life for {PULSE_SECONDS} seconds",
+            found=f"{error} saw no sign of life for {PULSE_SECONDS} seconds",
             help="this process slept, or the store could not be reached; `maintainer retry` does the rest",
         )  # fmt: skip
 

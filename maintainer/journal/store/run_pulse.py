@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from maintainer.engine.store.object_storage import ObjectStorage
 from maintainer.journal.folder.documents import StoredDocument, data_of, documents_in, value_in
 from maintainer.journal.leases import LEASE_SECONDS, RENEWALS
+from maintainer.journal.store.stored_runs import abreast
 
 PULSE_SECONDS = LEASE_SECONDS - LEASE_SECONDS // RENEWALS
 """A run that gave no sign for so long counts as dead: by one renewal of a lease less than that lasts, so that whoever
@@ -71,7 +72,7 @@ class RunPulse:
         document = self._documents.read(self._name)
         pulse = value_in(document, Pulse)
         if pulse is None or pulse.ended_by is not None or not self._write(document):
-            raise EndedByAnother(pulse.ended_by if pulse and pulse.ended_by else "another run")
+            raise EndedByAnother(f"run {pulse.ended_by}" if pulse and pulse.ended_by else "another run")
 
     def renew_if_late(self) -> None:
         """Make sure that no other run can have ended this one; the same errors as ``renew``."""
@@ -95,27 +96,41 @@ class RunPulse:
         return written
 
 
-def living_runs(storage: ObjectStorage, now_ms: int, *, ended_by: str | None) -> dict[str, bool]:
+def living_runs(
+    storage: ObjectStorage, now_ms: int, *, ended_by: str | None, but_for: Collection[str] = ()
+) -> dict[str, bool]:
     """Return for each run that began whether it still gives signs of life.
 
     Args:
         storage: The state.
         now_ms: The store's clock, milliseconds since 1970 UTC.
         ended_by: The run that ends those that do not; None only looks.
+        but_for: Runs that were looked at before.
 
     Raises:
         StoreFailure: The store cannot be read.
     """
     documents = documents_in(storage, FOLDER)
-    living: dict[str, bool] = {}
-    for name in documents.names():
+
+    def looked_at(name: str) -> tuple[str, bool] | None:
         document = documents.read(name)
         pulse = value_in(document, Pulse)
         if pulse is None or pulse.run_id == ended_by:
-            continue
+            return None
         alive = pulse.ended_by is None and pulse.expires_at_ms > now_ms
         if not alive and pulse.ended_by is None and ended_by is not None:
             ended = replace(pulse, expires_at_ms=0, ended_by=ended_by)
             alive = not documents.replace(name, data_of(ended), document)
-        living[pulse.run_id] = alive
-    return living
+        return pulse.run_id, alive
+
+    names = (name for name in documents.names() if name.removesuffix(".json") not in {*but_for, ended_by})
+    return dict(filter(None, abreast(looked_at, names)))
+
+
+def forget_pulses(storage: ObjectStorage, run_ids: Iterable[str]) -> None:
+    """Delete the pulses of runs that were ended, and of which nothing is left to do.
+
+    Raises:
+        StoreFailure: They cannot be deleted.
+    """
+    abreast(lambda run_id: storage.remove(f"{FOLDER}/{run_id}.json"), run_ids)

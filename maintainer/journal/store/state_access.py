@@ -82,7 +82,7 @@ def try_store(settings: ProjectSettings) -> None:
         settings: Of a project whose state is on an object store. One small object is written there, as by each run.
 
     Raises:
-        EnvironmentUnfit: E681 to E684, E691 to E694: what it does not do, and why.
+        EnvironmentUnfit: E681 to E684, E691 to E695: what it does not do, and why.
     """
     storage = _reached(settings).mirror.storage
     with _explained(settings):

@@ -12,10 +12,8 @@ Records grow. On the store they are cut into parts of ``PART_BYTES``, of which o
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from maintainer.engine.store.object_storage import ObjectStorage
@@ -30,24 +28,25 @@ from maintainer.journal.event_log import (
     is_locked,
 )
 from maintainer.journal.folder.atomic_files import PRIVATE_FOLDER, write_atomically
-from maintainer.journal.folder.run_folder import is_run_id, run_folders
+from maintainer.journal.folder.run_folder import ASSERTIONS, is_run_id, run_folders
 from maintainer.journal.ledger.ledger_pending import MARK_FILE, PENDING_FILE
 from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE
 from maintainer.journal.memory.table_records import STATE_FILE
-from maintainer.journal.store.run_pulse import PULSE_SECONDS, living_runs
+from maintainer.journal.store.run_pulse import PULSE_SECONDS, forget_pulses, living_runs
 from maintainer.journal.store.store_index import MirroredObject, StoreIndex
-from maintainer.units import grouped
+from maintainer.journal.store.stored_runs import RUNS, FoldedRuns, abreast, objects_of_runs, stored_run_ids
 
-RUNS = "runs"
+WAITING_ROWS = "waiting_rows"
+"""The folder on the store of all rows that wait for the ledger: a file for each run."""
+
 SHARED_FILES = (MARK_FILE, "hook_commits.json", "found_tables.json")
 """Files beside the run folders that only save work: of two runs that write one at once, either may come last."""
 
 PART_BYTES = 64 * 1024
 NEWEST_RUNS = 50
-"""The records of so many runs are looked at for files that a killed run left."""
+"""Of so many runs a new one knows the records and lessons."""
 
 MAX_RUNS = 1000
-TRANSFERS = 16
 MAX_FILE_BYTES = 1 << 30
 NEVER_FETCHED = frozenset({"spark.log", "report.html", "junit.xml", "traceback.txt"})
 """Files for people; whoever wants those of another machine takes them from the store."""
@@ -59,11 +58,13 @@ class StateMirror:
     def __init__(self, storage: ObjectStorage, cache: Path) -> None:
         self.storage = storage
         self.cache = cache
-        self._lock = threading.RLock()
+        self._fetching, self._publishing = threading.Lock(), threading.Lock()
         self._writing: dict[Path, threading.Lock] = {}
         self.runs_dir.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         (cache / ONE_WRITER).touch()
         self._index = StoreIndex(cache)
+        self._folded: tuple[str, FoldedRuns] | None = None
+        self._ended: set[str] = set()
         self.own_run: str | None = None
         """The run of this process, whose folder is never fetched."""
 
@@ -85,34 +86,24 @@ class StateMirror:
             StoreFailure: The store cannot be read.
             OSError: The cache cannot be written.
         """
-        with self._lock:
+        newest = MAX_RUNS if everything else NEWEST_RUNS
+        with self._fetching:
             self._index.refresh()
-            before = living_runs(self.storage, now_ms, ended_by=ended_by)
-            objects = {stored.name: stored for stored in self.storage.listed(f"{RUNS}/")}
-            living = {**before, **living_runs(self.storage, now_ms, ended_by=ended_by)}
-            folded = self._fetch_state()
-            runs = grouped(objects.values(), lambda stored: stored.name.split("/")[1])
-            wanted, ended = list[StoredObject](), list[Path]()
-            for number, run_id in enumerate(sorted(filter(is_run_id, runs), reverse=True)):
-                folder = self.runs_dir / run_id
-                folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
-                if run_id == self.own_run or is_locked(folder / EVENTS_FILE):
-                    continue
-                # One that was seen alive is fetched as it ended.
-                seen = run_id in folded and not (folder / ELSEWHERE).exists()
-                known = seen and not (everything and number < MAX_RUNS)
-                wanted += _wanted(runs[run_id], known=known, newest=number < NEWEST_RUNS)
-                # Silence counts once a run had time to say that it lives: it begins with its pulse.
-                quiet = max(stored.modified_ms for stored in runs[run_id]) + PULSE_SECONDS * 1000 < now_ms
-                elsewhere = living.get(run_id, not quiet and run_id not in folded)
-                if elsewhere and not (folder / HERE).exists():
-                    (folder / ELSEWHERE).touch()
-                else:
-                    ended.append(folder)
-            self._fetch(wanted)
-            for folder in ended:
-                (folder / ELSEWHERE).unlink(missing_ok=True)
-            self._forget_deleted(objects)
+            self._fetch_beside()
+            self._fetch_runs(now_ms, ended_by, newest, everything=everything)
+            self._fetch_waiting_rows()
+            self._index.save()
+
+    def refresh(self, now_ms: int, *, ended_by: str) -> None:
+        """Bring what may hold back work on a table into the cache, where it was recorded since; see ``fetch``.
+
+        Raises:
+            StoreFailure: The store cannot be read.
+            OSError: The cache cannot be written.
+        """
+        with self._fetching:
+            self._index.refresh()
+            self._fetch_runs(now_ms, ended_by, 0)
             self._index.save()
 
     def publish(self) -> None:
@@ -122,7 +113,7 @@ class StateMirror:
             StoreFailure: The store cannot be written; what is left waits for the next call.
             OSError: A file cannot be read.
         """
-        with self._lock:
+        with self._publishing:
             self._index.refresh()
             try:
                 for folder in run_folders(self.runs_dir):
@@ -151,40 +142,100 @@ class StateMirror:
                 self._publish(folder / name)
         self._publish(folder / EVENTS_FILE)
 
-    def keep_state(self, data: bytes) -> None:
+    def keep_state(self, data: bytes, tag: str) -> None:
         """Write ``state.json`` into the cache, as it is on the store."""
-        write_atomically(self.cache / STATE_FILE, data)
+        self._write(self.cache / STATE_FILE, data, STATE_FILE, tag)
+        self._folded = tag, FoldedRuns.of(data)
 
-    def _fetch_state(self) -> frozenset[str]:
-        """Fetch the sum of all runs, and return the runs in it that record nothing more."""
-        for name in SHARED_FILES:
-            document = self.storage.read(name)
-            if document is not None and not self._waits(self.cache / name):
-                self._write(self.cache / name, document.data, name, document.tag)
-        document = self.storage.read(STATE_FILE)
-        if document is None:
-            return frozenset()
-        self.keep_state(document.data)
-        try:
-            state = json.loads(document.data)
-            return frozenset(state["runs"]) - frozenset(state["unfinished"])
-        except (ValueError, KeyError, TypeError):
-            return frozenset()  # the records are read, and it is made again
+    def _fetch_runs(self, now_ms: int, ended_by: str | None, newest: int, *, everything: bool = False) -> None:
+        """Fetch what runs recorded: of those that may have grown all of it, and some or all of the newest."""
+        living = self._living(now_ms, ended_by)
+        run_ids = stored_run_ids(self.storage)
+        # Of those that began meanwhile none is taken for one that is over.
+        living |= living_runs(self.storage, now_ms, ended_by=ended_by, but_for=living)
+        folded = self._fetch_state()
+        for run_id in run_ids:
+            (self.runs_dir / run_id).mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+        others = [run_id for run_id in run_ids if not self._is_at_work_here(run_id)]
+        # One that was seen alive is fetched as it ended.
+        growing = folded.growing(others, now_ms) | {run_id for run_id in others if self._is_elsewhere(run_id)}
+        recent = others[-newest:] if newest else []
+        wanted, ended = list[StoredObject](), list[Path]()
+        for run_id, objects in objects_of_runs(self.storage, growing, recent).items():
+            folder = self.runs_dir / run_id
+            wanted += _wanted(objects, whole=everything or run_id in growing)
+            # Silence counts once a run had time to say that it lives: it begins with its pulse.
+            quiet = max((each.modified_ms for each in objects), default=0) + PULSE_SECONDS * 1000 < now_ms
+            elsewhere = living.get(run_id, not quiet and run_id not in folded.run_ids)
+            if elsewhere and not (folder / HERE).exists():
+                (folder / ELSEWHERE).touch()
+            else:
+                ended.append(folder)
+        self._fetch(wanted)
+        for folder in ended:
+            (folder / ELSEWHERE).unlink(missing_ok=True)
+        if ended_by is not None:
+            # Those of runs that never published anything, too.
+            over = {each for each in living if not living[each] and (each in folded.run_ids or each not in run_ids)}
+            forget_pulses(self.storage, over)
+            self._ended = {run_id for run_id, alive in living.items() if not alive} - over
+
+    def _living(self, now_ms: int, ended_by: str | None) -> dict[str, bool]:
+        """Return the runs that give signs of life, and those that do not; one that was ended is not asked again."""
+        ended = dict.fromkeys(self._ended, False)
+        return ended | living_runs(self.storage, now_ms, ended_by=ended_by, but_for=ended)
+
+    def _fetch_beside(self) -> None:
+        """Fetch the files beside the run folders."""
+        objects, _ = self.storage.children("")
+        self._fetch(stored for stored in objects if stored.name in SHARED_FILES)
+
+    def _fetch_state(self) -> FoldedRuns:
+        """Fetch the sum of all runs, and return the runs in it."""
+        stored, path, entry = self.storage.head(STATE_FILE), self.cache / STATE_FILE, self._index.get(STATE_FILE)
+        if stored is None:
+            return FoldedRuns()
+        tag = content_tag(stored.tag)
+        is_here = entry is not None and content_tag(entry.tag) == tag and path.is_file() and entry.is_of(path.stat())
+        if not is_here or self._folded is None or content_tag(self._folded[0]) != tag:
+            document = self.storage.read(STATE_FILE)
+            if document is None:
+                return FoldedRuns()
+            self.keep_state(document.data, document.tag)
+        return FoldedRuns() if self._folded is None else self._folded[1]
+
+    def _fetch_waiting_rows(self) -> None:
+        """Fetch rows that wait for the ledger, and delete those here that another machine has appended."""
+        listed = self.storage.listed(f"{WAITING_ROWS}/")
+        rows = [stored for stored in listed if is_run_id(self._place(stored.name)[0].parent.name)]
+        self._fetch(stored for stored in rows if not self._is_at_work_here(self._place(stored.name)[0].parent.name))
+        names = {stored.name for stored in rows}
+        for name in self._index.names(f"{WAITING_ROWS}/"):
+            if name not in names:
+                path, _ = self._place(name)
+                if not self._waits(path):
+                    path.unlink(missing_ok=True)
+                self._index.drop(name)
+
+    def _is_at_work_here(self, run_id: str) -> bool:
+        return run_id == self.own_run or is_locked(self.runs_dir / run_id / EVENTS_FILE)
+
+    def _is_elsewhere(self, run_id: str) -> bool:
+        return (self.runs_dir / run_id / ELSEWHERE).exists()
 
     def _fetch(self, wanted: Iterable[StoredObject]) -> None:
         changed = [stored for stored in wanted if self._differs(stored)]
-        with ThreadPoolExecutor(TRANSFERS, thread_name_prefix="maintainer-fetch") as pool:
-            documents = pool.map(lambda stored: self.storage.read(stored.name), changed)
-            for stored, document in zip(changed, documents, strict=True):
-                if document is None:  # deleted since it was listed
-                    continue
-                path, number = self._place(stored.name)
-                if number is None:
-                    path.parent.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
-                    self._write(path, document.data, stored.name, document.tag)
-                else:
-                    self._write_part(path, number, document.data)
-                    self._index.put(stored.name, MirroredObject(len(document.data), document.tag))
+        documents = abreast(lambda stored: self.storage.read(stored.name), changed)
+        for stored, document in zip(changed, documents, strict=True):
+            if document is None:  # deleted since it was listed
+                continue
+            path, number = self._place(stored.name)
+            if number is None:
+                path.parent.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+                self._write(path, document.data, stored.name, document.tag)
+            else:
+                self._write_part(path, number, document.data)
+                self._index.put(stored.name, MirroredObject(len(document.data), document.tag))
 
     def _differs(self, stored: StoredObject) -> bool:
         entry = self._index.get(stored.name)
@@ -267,20 +318,21 @@ class StateMirror:
             self.storage.remove(name)
             self._index.drop(name)
 
-    def _forget_deleted(self, objects: dict[str, StoredObject]) -> None:
-        """Delete the rows here that another machine has appended to the ledger."""
-        for name in self._index.names(f"{RUNS}/"):
-            if name.endswith(f"/{PENDING_FILE}") and name not in objects:
-                path, _ = self._place(name)
-                if not self._waits(path):
-                    path.unlink(missing_ok=True)
-                self._index.drop(name)
-
     def _name(self, path: Path) -> str:
-        return path.relative_to(self.cache).as_posix()
+        """Return the object that has the content of a file."""
+        match path.relative_to(self.cache).parts:
+            case (_, run_id, name) if name == PENDING_FILE:
+                return f"{WAITING_ROWS}/{run_id}.jsonl"
+            case (_, run_id, folder, name) if folder == ASSERTIONS:
+                return f"{ASSERTIONS}/{run_id}/{name}"
+            case parts:
+                return "/".join(parts)
 
     def _place(self, name: str) -> tuple[Path, int | None]:
         """Return the file that an object belongs to, and the number of its part."""
+        folder, _, file = name.rpartition("/")
+        if folder == WAITING_ROWS:
+            return self.runs_dir / file.removesuffix(".jsonl") / PENDING_FILE, None
         stem, _, number = name.rpartition(".")
         if number.isdigit() and is_event_file(stem.rpartition("/")[2]):
             return self.cache / stem, int(number)
@@ -297,18 +349,11 @@ def _writer(path: Path) -> str | None:
     return path.name.split(".")[1] if is_event_file(path.name) and path.name != EVENTS_FILE else None
 
 
-def _wanted(objects: Iterable[StoredObject], *, known: bool, newest: bool) -> Iterator[StoredObject]:
-    """Yield the objects of one run that are read here.
-
-    Args:
-        objects: All of them.
-        known: The run is in ``state.json``.
-        newest: It is one of the newest.
-    """
+def _wanted(objects: Iterable[StoredObject], *, whole: bool) -> Iterator[StoredObject]:
+    """Yield the objects of one run that are read here: all, or its record and what it teaches of run times."""
     for stored in objects:
-        _, _, file, *deeper = stored.name.split("/")
-        record = is_event_file(file.rpartition(".")[0])
-        if deeper or file in NEVER_FETCHED or ".." in file:
+        file = stored.name.rpartition("/")[2]
+        if file in NEVER_FETCHED or ".." in file:
             continue
-        if not known or file == PENDING_FILE or (newest and (record or file == "lessons.json")):
+        if whole or is_event_file(file.rpartition(".")[0]) or file == "lessons.json":
             yield stored

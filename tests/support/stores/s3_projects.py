@@ -33,6 +33,8 @@ ENVIRONMENT = {"S3_ACCESS_KEY": ACCESS_KEY, "S3_SECRET_KEY": SECRET_KEY}
 _PART = re.compile(r"(?P<folder>.*/)events(?P<other>(?:\..+)?)\.jsonl\.(?P<number>\d{5})")
 """A part of the record of a run, or of what another run wrote about it later."""
 
+_APART = re.compile(r"waiting_rows/(?P<of_rows>[^/]+)\.jsonl|assertions/(?P<of_checks>[^/]+)/(?P<check>[^/]+)")
+
 SETTINGS = """\
 state: s3://lake/_maintainer
 spark:
@@ -148,7 +150,7 @@ def fetch_state(server: S3Server, place: str, folder: Path) -> Path:
     """Copy everything below ``BUCKET/FOLDER`` into a folder, and return it.
 
     The record of a run lies on the store in parts, beside what later runs wrote about it; in the copy all of that is
-    one file, as on a disk.
+    one file, as on a disk. What lies apart from the run folders there is in them.
     """
     store = store_of(server)
     parts: dict[Path, dict[tuple[str, int], bytes]] = defaultdict(dict)
@@ -158,13 +160,20 @@ def fetch_state(server: S3Server, place: str, folder: Path) -> Path:
         name = stored.path.removeprefix(f"{place}/")
         match = _PART.fullmatch(name)
         part = (match["other"], int(match["number"])) if match else ("", 0)
-        target = f"{match['folder']}events.jsonl" if match else name
+        target = f"{match['folder']}events.jsonl" if match else _APART.sub(_in_its_run, name)
         with store.open_input_stream(stored.path) as stream:
             parts[folder / target][part] = stream.read()
     for path, numbered in parts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"".join(numbered[part] for part in sorted(numbered)))
     return folder
+
+
+def _in_its_run(apart: re.Match[str]) -> str:
+    """Where an object that lies apart from its run on the store lies on a disk."""
+    if apart["of_rows"]:
+        return f"runs/{apart['of_rows']}/ledger_pending.jsonl"
+    return f"runs/{apart['of_checks']}/assertions/{apart['check']}"
 
 
 @contextmanager

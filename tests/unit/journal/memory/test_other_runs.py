@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -146,6 +148,53 @@ def test_records_that_cannot_be_read_are_said(runs: Runs, monkeypatch: pytest.Mo
     with pytest.raises(EnvironmentUnfit) as caught:
         records.newest("20261121T220059Z-0000")
     assert (caught.value.code, caught.value.found) == ("E641", "Input/output error")
+
+
+def test_of_those_that_wait_one_looks_for_all(runs: Runs) -> None:
+    """Vacuums of several tables ask at once; what was looked for after one asked is new enough for it."""
+    looks, waiting, go_on = list[None](), threading.Barrier(6), threading.Event()
+
+    def refresh() -> None:
+        looks.append(None)
+        go_on.wait(20)
+
+    mine = runs.start()
+    records = OtherRuns(runs.runs_dir, mine.run_id, refresh)
+    records.read()
+
+    def ask() -> None:
+        waiting.wait(20)
+        records.newest(None, max_age_seconds=0.0)
+
+    threads = [threading.Thread(target=ask) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    waiting.wait(20)
+    time.sleep(0.3)  # all of them wait
+    go_on.set()
+    for thread in threads:
+        thread.join()
+    assert len(looks) <= 2, "the first may have begun before the others asked"
+    before = len(looks)
+    records.newest(None, max_age_seconds=0.0)
+    assert len(looks) == before + 1
+
+
+def test_a_look_that_failed_counts_for_nobody(runs: Runs) -> None:
+    now = Now()
+
+    def away() -> None:
+        raise FolderUnwritable("the store of the state cannot be reached", code="E681", where="s3://state")
+
+    mine = runs.start()
+    records = others(runs, mine.run_id, now, away)
+    records.read()
+    now.seconds += RECORDS_SECONDS
+    records.newest(None)
+    # Whoever deletes files had asked before, and waited.
+    records.monotonic = iter([now.seconds - 1, *[now.seconds + 1] * 9]).__next__
+    with pytest.raises(FolderUnwritable):
+        records.newest(None, max_age_seconds=0.0)
 
 
 def test_what_another_machine_recorded_meanwhile_is_fetched(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_rows_that_this_machine_made_for_the_run_of_another_one_are_published(
     mine = first.begin()
     (first.mirror.runs_dir / theirs.run_id / PENDING_FILE).write_text("row\n")
     first.end(mine)
-    assert content(storage, f"runs/{theirs.run_id}/{PENDING_FILE}") == b"row\n"
+    assert content(storage, f"waiting_rows/{theirs.run_id}.jsonl") == b"row\n"
 
 
 def test_what_waits_here_is_not_replaced_by_what_is_older_when_the_index_is_lost(
@@ -216,6 +216,54 @@ def test_no_commit_waits_for_what_is_published_beside_it(
     first.end(journal)
 
 
+def test_a_look_at_other_runs_does_not_wait_for_what_is_published(
+    machines: tuple[Machine, Machine, Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, *_ = machines
+    journal = first.begin()
+    begun, go_on = held(monkeypatch, first, "write", "assertions/")
+    journal.folder.write_assertions("large", {})
+    publisher = threading.Thread(target=first.mirror.publish)
+    publisher.start()
+    assert begun.wait(SOON)
+    looking = threading.Thread(target=first.run.refresh)
+    looking.start()
+    looking.join(SOON / 2)
+    waited = looking.is_alive()
+    go_on.set()
+    publisher.join()
+    looking.join()
+    assert not waited
+    first.end(journal)
+
+
+def test_the_sum_of_all_runs_is_that_of_the_store_whatever_another_process_keeps(
+    storage: ObjectStorage, machines: tuple[Machine, Machine, Machine]
+) -> None:
+    first, second, other = machines
+    theirs = other.begin()
+    other.end(theirs)
+    mine = first.begin()
+    second.mirror.fetch(now_ms())
+    old = storage.read("state.json")
+    assert old is not None
+    last = other.begin()
+    other.end(last)
+    first.run.refresh()
+    second.mirror.keep_state(old.data, old.tag)  # read before, and slow to be written
+    second.mirror._index.save()
+    first.run.refresh()
+    newest = content(storage, "state.json")
+    assert (first.mirror.cache / "state.json").read_bytes() == newest != old.data
+    # And what another process fetched is understood here.
+    later = other.begin()
+    other.end(later)
+    second.mirror.fetch(now_ms())
+    first.run.refresh()
+    assert later.run_id in first.mirror._fetch_state().run_ids
+    first.end(mine)
+
+
 @pytest.mark.parametrize("while_it", ["begins", "publishes", "ends"])
 def test_signs_of_life_go_on_whatever_is_copied(
     machines: tuple[Machine, Machine, Machine], monkeypatch: pytest.MonkeyPatch, while_it: str
@@ -232,7 +280,7 @@ def test_signs_of_life_go_on_whatever_is_copied(
     monkeypatch.setattr(run_pulse.RunPulse, "renew", counted)
     journals = []
     if while_it == "begins":
-        begun, go_on = held(monkeypatch, first, "read", "state.json")
+        begun, go_on = held(monkeypatch, first, "children", "runs/")
         work: Callable[[], object] = lambda: journals.append(first.begin())  # noqa: E731
     else:
         journals.append(first.begin())

@@ -39,7 +39,17 @@ class Switchable:
         self.away = False
 
     def __getattr__(self, name: str) -> object:
-        if self.away and name in ("listed", "read", "write", "remove", "replace", "store_ms"):
+        if self.away and name in (
+            "listed",
+            "children",
+            "below",
+            "head",
+            "read",
+            "write",
+            "remove",
+            "replace",
+            "store_ms",
+        ):
             raise StoreFailure("E681", "Connection refused")
         return getattr(self._storage, name)
 
