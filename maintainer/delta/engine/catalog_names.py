@@ -120,7 +120,7 @@ def _not_listed(catalogs: Sequence[str], jvm: DeltaJvm) -> NotSupportedYet:
         where=", ".join(catalogs),
         found=classes,
         allowed="the session catalog, and Unity's with a fixed token, without a proxy or trust store of Java's",
-        help="declare the folders of its tables as `roots:`, or name them by path: for names a vacuum needs the list",
+        help="declare the folders of its tables as `roots:`, or name them one by one, shallow clones too",
     )
 
 
@@ -155,7 +155,6 @@ def neighbours_in_catalog(jvm: DeltaJvm, tables: Iterable[TableRef]) -> Iterator
 
     Raises:
         EnvironmentUnfit: E647, the catalog does not answer.
-        NotSupportedYet: E620, it cannot be listed.
     """
     named = [catalog_of(ref.identifier, jvm.session_setting) for ref in tables if not ref.is_path]
     if not named or not jvm.has_catalog:
@@ -165,7 +164,7 @@ def neighbours_in_catalog(jvm: DeltaJvm, tables: Iterable[TableRef]) -> Iterator
     for catalog, database in sorted({place[:2] for place in places}):
         unity = unity_catalog(catalog, jvm.session_setting, os.environ)
         if unity is None and catalog != SESSION_CATALOG:
-            raise _not_listed([catalog], jvm)
+            continue  # only its class can ask it: clones there need a policy, as anywhere else
         parts = (database,) if unity is None else (catalog, database)
         for entry in _entries(jvm, unity, ".".join(parts)):
             is_other = (catalog, database.lower(), entry.name.lower()) not in known
