@@ -38,6 +38,9 @@ _SHAPES = (
 _PLACED = (
     # User and password of a URL, also where a path made one slash of two. A user alone is the container of
     # `abfss://`, or `git@`.
+    # Keys of AWS have slashes. Digits before one are a port, but for a store that has none. The bound keeps it linear.
+    r"(?P<store>(?:(?<=s3)|(?<=s3[an])|(?<=gs)):/{1,3})[^/\s\"'<>@:]*:[^\s\"'<>]{0,300}(?=@)",
+    r"(?P<slash>(?<!file):/{1,3})[^/\s\"'<>@:\[]*:(?![0-9]{1,5}/)[^\s\"'<>]{0,300}(?=@)",
     r"(?P<user>:/{1,3})[^/\s\"'<>@:]*:[^/\s\"'<>]*(?=@)",
     r"(?P<encoded>%3[Aa]%2[Ff]%2[Ff])[^/\s\"'<>]{0,200}?%3[Aa][^/\s\"'<>]{1,200}?(?=%40)",
     r"(?P<thin>jdbc:oracle:thin:)[^\s/@]{1,200}/[^\s@]{1,200}(?=@)",

@@ -55,6 +55,13 @@ SECRETS = (
     ),
     PlantedSecret("user of a URL", "s3a://reader:hunter2planted@lake/sales/orders is not there", "hunter2planted"),
     PlantedSecret(
+        "key of AWS in a URL",
+        "s3a://reader:wJalrXUtnFEMI/K7MDENG/planted0Key@lake/sales/orders",
+        "K7MDENG/planted0Key",
+    ),
+    PlantedSecret("password of digits and a slash", "s3://reader:42/planted0Digits@lake/sales", "planted0Digits"),
+    PlantedSecret("password with an at sign and a slash", "https://svc:pa@ss/planted9@host/x", "ss/planted9"),
+    PlantedSecret(
         "password with an at sign", "https://svc:pa@ss@word9planted@repo.example.org/x.jar", "ss@word9planted"
     ),
     PlantedSecret(

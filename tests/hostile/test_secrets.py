@@ -6,6 +6,7 @@ import base64
 import json
 import logging
 import re
+import string
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC
@@ -13,6 +14,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
 
 from tests.hostile.planted_secrets import SECRETS, PlantedSecret, spellings
 from tests.support.policies.projects import write_project
@@ -33,6 +36,7 @@ from tests.support.product import (
     TableRef,
     TableStatus,
     event_line,
+    first_secret,
     history_csv,
     history_json,
     load_project,
@@ -264,7 +268,35 @@ def test_a_bug_leaves_a_file_without_it(
     assert hits(planted, captured.out + captured.err + file.read_text(encoding="utf-8")) == []
 
 
+PASSWORDS = st.text(string.ascii_letters + string.digits + "/+=@:!$&()*,;~%-._", min_size=4, max_size=48)
+
+
+@given(PASSWORDS, st.sampled_from(["s3", "s3a", "gs", "https", "hdfs", "oss"]), st.sampled_from(["://", ":/"]))
+@example("1/2/abcd", "s3a", "://")
+@settings(max_examples=400, deadline=None)
+def test_the_password_of_a_url_is_one_with_any_characters(password: str, scheme: str, slashes: str) -> None:
+    # Of a server these are a port and a path.
+    assume(scheme.startswith(("s3", "gs")) or not re.match(r"[0-9]{1,5}/", password))
+    url = f"{scheme}{slashes}reader:{password}@lake/sales/orders"
+    for text in (url, f"cannot open {url}: (403)", f"table: '{url}'", f"[{url}]"):
+        assert without_secrets(text) == text.replace(f"reader:{password}", "***")
+        assert first_secret(text) is not None
+
+
+@given(PASSWORDS)
+@settings(max_examples=15, deadline=None)
+def test_no_output_of_a_run_shows_any_password_of_a_url(password: str) -> None:
+    planted = PlantedSecret("generated", f"s3a://reader:{password}Z9@lake/sales", f"{password}Z9")
+    assert {name: leaked for name, text in outputs_of_a_run(planted) if (leaked := hits(planted, text))} == {}
+
+
 HARMLESS = (
+    "http://host:8080/a@b",
+    "hdfs://nn:9000/lake/orders@5",
+    "jdbc:postgresql://db:5432/meta?mail=a@b",
+    "http://[::1]:8080/a@b",
+    "file:/C:/Users/a@b/lake",
+    "s3a://lake/a:b/orders@5",
     "auth.tokens: no such table",
     "secret_santa.orders: 3 files",
     "column token (string) was added",
@@ -321,6 +353,7 @@ LOGGED = {
     'said {"password": "planted4"} ok': "planted4",
     "sent Bearer planted5 ok": "planted5",
     "jdbc:x?user=a&password=planted6 ok": "planted6",
+    "cannot open s3a://reader:wJal/planted7@lake/x ok": "planted7",
 }
 
 
@@ -339,5 +372,10 @@ def test_the_log_of_the_jvm_leaves_out_what_its_configuration_says(tmp_path: Pat
         assert secret not in shown
         assert "***" in shown
         assert shown.endswith((" ok", "ok"))
-    for text in ("hdfs://nn:9000/lake/t", "abfss://c@acct.dfs.core.windows.net/t", "auth.tokens: no such table"):
+    for text in (
+        "hdfs://nn:9000/lake/t",
+        "hdfs://nn:9000/lake/t@5",
+        "abfss://c@acct.dfs.core.windows.net/t",
+        "auth.tokens: no such table",
+    ):
         assert expression.sub(r"\g<1>***", text) == text

@@ -115,7 +115,7 @@ from maintainer.errors import (
     TableError,
     VerificationFailed,
 )
-from maintainer.errors.foreign_text import visible_json, without_secrets
+from maintainer.errors.foreign_text import first_secret, visible_json, without_secrets
 from maintainer.execution.cancellation import StopSwitch
 from maintainer.execution.fleet.fleet_bounds import FleetBounds
 from maintainer.execution.run_context import Clock, problem_of

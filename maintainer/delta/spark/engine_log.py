@@ -39,7 +39,7 @@ _LOG4J = """<?xml version="1.0" encoding="UTF-8"?>
 
 _SECRETS = (
     r"(?i)((?:secret|passw(?:or)?d|passphrase|token|access[._-]?key|account[._-]?key|credential|signature|\bsig)[\w.-]*"
-    r"[\"']?(?:=|%3D|[\"']\s*:)\s*[\"']?|://[^/\s:@]*:(?=[^/\s]*@)|\bBearer\s+)[^\s\"'<>,;&]+"
+    r"[\"']?(?:=|%3D|[\"']\s*:)\s*[\"']?|://[^/\s:@]*:(?=[^/\s]*@|(?![0-9]+/)[^\s\"'<>]*@)|\bBearer\s+)[^\s\"'<>,;&]+"
 )
 """What the JVM leaves out of its log: values of settings, signatures and passwords of URLs. Without braces, which log4j
 would read as its own. Exceptions stand within the pattern: log4j would write them once more, as they are. What the JVM
