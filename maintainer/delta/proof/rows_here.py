@@ -3,25 +3,38 @@
 What goes in and comes out are values and files: no session, no job. Any process with the files can do it.
 
 A file that was made by copying row groups is proven byte for byte, without decoding a value. Each row group of the new
-file must be a row group of a source: all its column chunks with the same bytes, in the same columns, with the same
-number of rows; and each row group of the sources must be there exactly once. That shares no code with what copied
-them: footers are read by pyarrow, and the bytes by Python.
+file must be a row group of a source: all its column chunks with the same bytes, in the same columns of the same types,
+with the same number of rows; and each row group of the sources must be there exactly once. Bounds in its footer must be
+those of the source, or not be there: parquet-hadoop leaves long ones out. That shares no code with what copied them:
+footers are read by pyarrow, and the bytes by Python.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from maintainer.delta.log.actions import to_physical
 from maintainer.delta.log.schema_names import indexed_schema, table_schema
 from maintainer.delta.log.statistics_columns import statistics_columns
-from maintainer.delta.proof.second_engine.column_values import compared_columns, deleted_rows
-from maintainer.delta.proof.second_engine.duckdb_rows import ComparedFile, judged_figures, measure_by_duckdb
+from maintainer.delta.proof.footers import Bounds, field_ids, row_groups, stored_bounds, stored_type
+from maintainer.delta.proof.second_engine.column_values import (
+    CannotCompareError,
+    OtherTypeError,
+    compared_columns,
+    deleted_rows,
+)
+from maintainer.delta.proof.second_engine.duckdb_rows import (
+    ComparedFile,
+    check_new_types,
+    judged_figures,
+    measure_by_duckdb,
+)
 from maintainer.delta.proof.statistics_figures import Measured
-from maintainer.delta.storage.file_store import FilesHere
+from maintainer.delta.storage.file_store import FilesHere, TransferError
 from maintainer.delta.storage.table_log import TableLog
 from maintainer.model.plan.lanes import MAX_DELETED_ROWS
 from maintainer.model.run.receipts import Fingerprint
@@ -55,42 +68,69 @@ def compare_chunks(
     before = [group for path in sources for group in _row_groups(path, columns)]
     after = [group for path in written for group in _row_groups(path, None)]
     problems = []
-    missing, extra = Counter(before) - Counter(after), Counter(after) - Counter(before)
+    sides = [Counter((group.rows, group.digest) for group in side) for side in (before, after)]
+    missing, extra = sides[0] - sides[1], sides[1] - sides[0]
     if missing:
         problems.append(f"{missing.total()} row groups of the sources are not in the new files")
     if extra:
         problems.append(f"{extra.total()} row groups of the new files are none of the sources'")
+    if invented := _invented_bounds(before, after):
+        problems.append(f"{invented} bounds in footers of the new files are none of the sources'")
     return _fingerprint(before), _fingerprint(after), problems
 
 
-def _fingerprint(groups: Sequence[tuple[int, bytes]]) -> Fingerprint:
+@dataclass(frozen=True, slots=True)
+class _StoredGroup:
+    """A row group. The digest covers what every column chunk is, and its bytes; the bounds are beside it."""
+
+    rows: int
+    digest: bytes
+    bounds: tuple[Bounds, ...]
+
+
+def _invented_bounds(before: Sequence[_StoredGroup], after: Sequence[_StoredGroup]) -> int:
+    """Count the bounds that no source says of the same bytes."""
+    known: dict[bytes, list[tuple[Bounds, ...]]] = defaultdict(list)
+    for group in before:
+        known[group.digest].append(group.bounds)
+    return sum(
+        bound is not None and all(bound != bounds[column][side] for bounds in known[group.digest])
+        for group in after
+        if group.digest in known
+        for column, of_column in enumerate(group.bounds)
+        for side, bound in enumerate(of_column)
+    )
+
+
+def _fingerprint(groups: Sequence[_StoredGroup]) -> Fingerprint:
     half = DIGEST_BYTES // 2
-    sums = (sum(int.from_bytes(digest[part : part + half], "big") for _, digest in groups) for part in (0, half))
-    return Fingerprint(sum(rows for rows, _ in groups), tuple(sums))
+    sums = (sum(int.from_bytes(group.digest[part : part + half], "big") for group in groups) for part in (0, half))
+    return Fingerprint(sum(group.rows for group in groups), tuple(sums))
 
 
-def _row_groups(path: str, columns: Collection[str] | None) -> list[tuple[int, bytes]]:
-    """Rows and digest of each row group of a file. The digest covers what every column chunk is, and its bytes.
-
-    With ``columns`` only the chunks of these count.
-    """
+def _row_groups(path: str, columns: Collection[str] | None) -> list[_StoredGroup]:
+    """The row groups of a file; with ``columns`` only the chunks of these count."""
     import pyarrow.parquet as pq
 
     groups = []
     with open(path, "rb") as stored:
         metadata = pq.read_metadata(stored)
+        types = [stored_type(metadata.schema.column(place)) for place in range(len(metadata.schema))]
+        nodes = field_ids(metadata)
         for number in range(metadata.num_row_groups):
             group = metadata.row_group(number)
             digest = hashlib.sha256()
-            chunks = [group.column(place) for place in range(group.num_columns)]
+            chunks = [(group.column(place), types[place]) for place in range(group.num_columns)]
             if columns is not None:
-                chunks = [column for column in chunks if _root(column.path_in_schema, columns) in columns]
-            digest.update(repr((group.num_rows, len(chunks))).encode())
-            for column in chunks:
-                digest.update(repr(_described(column)).encode())
+                chunks = [chunk for chunk in chunks if _root(chunk[0].path_in_schema, columns) in columns]
+            roots = dict.fromkeys(_root(column.path_in_schema, nodes) for column, _ in chunks)
+            digest.update(repr((group.num_rows, len(chunks), [nodes.get(root) for root in roots])).encode())
+            for column, stored_as in chunks:
+                digest.update(repr((_described(column), stored_as)).encode())
                 _read_into(digest.update, stored, column)
-            groups.append((int(group.num_rows), digest.digest()[:DIGEST_BYTES]))
-        if sum(rows for rows, _ in groups) != metadata.num_rows:
+            bounds = tuple(stored_bounds(column) for column, _ in chunks)
+            groups.append(_StoredGroup(int(group.num_rows), digest.digest()[:DIGEST_BYTES], bounds))
+        if sum(group.rows for group in groups) != metadata.num_rows:
             raise ValueError(f"{path}: its footer counts {metadata.num_rows} rows, its row groups hold others")
     return groups
 
@@ -106,7 +146,6 @@ def _described(column: pq.ColumnChunkMetaData) -> tuple[Any, ...]:
     """What a footer says of a column chunk, without its place in the file and without bounds."""
     return (
         column.path_in_schema,
-        column.physical_type,
         column.compression,
         sorted(column.encodings),
         column.num_values,
@@ -160,6 +199,7 @@ def rows_here(
 
     Raises:
         CannotCompareError: DuckDB does not read these files, or not exactly; somebody else must.
+        OtherTypeError: A new file has a column of another type than the table's.
         TransferError: The file of a deletion vector cannot be brought here.
     """
     schema, partition_columns = table_schema(metadata)
@@ -167,7 +207,7 @@ def rows_here(
         compared_columns(schema, partition_columns),
         statistics_columns(schema, partition_columns),
         [file_here(table, here, add) for add in sources],
-        [file_here(table, here, add) for add in written],
+        [_with_footer(file_here(table, here, add)) for add in written],
         on_compared,
     )
 
@@ -197,6 +237,36 @@ def figures_here(table: TableLog, here: FilesHere, metadata: Mapping[str, Any], 
     known = tuple(of_file for of_file in figures if of_file is not None)
     nothing = Fingerprint(0, (0, 0))
     return Measured(nothing, nothing, columns, known, ()) if len(known) == len(written) else None
+
+
+def footers_here(table: TableLog, here: FilesHere, metadata: Mapping[str, Any], written: Adds) -> list[tuple[str, ...]]:
+    """Return what the footers of new files have wrong, where others compare their rows; as far as DuckDB reads them.
+
+    Raises:
+        OtherTypeError: A new file has a column of another type than the table's.
+    """
+    schema, partition_columns = table_schema(metadata)
+    found: list[tuple[str, ...]] = []
+    for add in written:
+        try:
+            file = _with_footer(file_here(table, here, {**add, "stats": None}))
+            check_new_types(compared_columns(schema, partition_columns), file.path)
+            (figures,) = judged_figures(statistics_columns(schema, partition_columns), [file])
+        except OtherTypeError:
+            raise
+        except (CannotCompareError, TransferError):
+            figures = None
+        found.append(figures.hidden if figures else ())
+    return found
+
+
+def _with_footer(file: ComparedFile) -> ComparedFile:
+    import pyarrow as pa
+
+    try:
+        return replace(file, row_groups=row_groups(file.path))
+    except (pa.ArrowException, OSError) as error:
+        raise CannotCompareError(f"a footer cannot be read: {' '.join(str(error).split())[:200]}") from error
 
 
 def file_here(table: TableLog, here: FilesHere, add: Mapping[str, Any]) -> ComparedFile:

@@ -51,12 +51,16 @@ def is_by_extremes(column: StatisticsColumn) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RowFigures:
-    """Figures of the rows of one written file: measured, not from the log."""
+    """Figures of the rows of one written file: measured, not from the log.
+
+    ``hidden`` says which bounds of the file's own footer do not fit the rows, as sentences, as far as that was judged.
+    """
 
     rows: int
     nulls: tuple[int, ...]
     outside: int
     reached: int
+    hidden: tuple[str, ...] = ()
 
 
 def stats_columns(stats_schema: dict[str, Any]) -> tuple[str, ...]:

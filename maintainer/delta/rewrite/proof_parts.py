@@ -15,8 +15,8 @@ from typing import assert_never
 
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.proof.row_comparison import FileSet, measure, measure_both, with_part_of_sources
-from maintainer.delta.proof.rows_here import chunks_here, figures_here, is_compared_here, rows_here
-from maintainer.delta.proof.second_engine.column_values import CannotCompareError
+from maintainer.delta.proof.rows_here import chunks_here, figures_here, footers_here, is_compared_here, rows_here
+from maintainer.delta.proof.second_engine.column_values import CannotCompareError, OtherTypeError
 from maintainer.delta.proof.statistics_figures import Measured
 from maintainer.delta.proof.statistics_verdict import source_findings
 from maintainer.delta.rewrite.bin_work import LaneUnfit
@@ -64,6 +64,8 @@ def parts_of(job: RewriteJob) -> list[ProofPart]:
     if numbers := by_prover.pop(Prover.DUCKDB, None):
         try:
             parts.append(_part(job, Prover.DUCKDB, tuple(numbers)))
+        except OtherTypeError:
+            raise
         except CannotCompareError as error:
             _LOG.info("%s: proven by Spark: %s", job.where, error)
             by_prover.setdefault(Prover.SPARK, []).extend(numbers)
@@ -116,8 +118,9 @@ def _part(job: RewriteJob, prover: Prover, bins: tuple[int, ...]) -> ProofPart:
         case Prover.DUCKDB:
             measured = _measure_by_duckdb(job, bins, written)
         case Prover.SPARK:
+            footers = _footers_here(job, written)
             with job.tasks_polled():
-                measured = _measure_by_spark(job, bins, written)
+                measured = _with_footers(_measure_by_spark(job, bins, written), footers)
         case _:
             assert_never(prover)
     found = source_findings(job.judged_sources_of(bins), measured)
@@ -182,6 +185,20 @@ def _measure_by_spark(job: RewriteJob, bins: Collection[int], written: tuple[Wri
                 _LOG.info("%s: the statistics of its files are not judged: %s", job.where, error)
                 return measured
     return measure_both(job.jvm, job.log, sources, targets, judged, adds)
+
+
+def _footers_here(job: RewriteJob, written: tuple[WrittenFile, ...]) -> list[tuple[str, ...]]:
+    """What the footers of files have wrong whose rows Spark reads, where this process can open them."""
+    here = job.place.here
+    if here is None or job.storage.files.asks_by_request:
+        return []
+    return footers_here(job.storage, here, job.metadata, [file.add for file in written])
+
+
+def _with_footers(measured: Measured, footers: Sequence[tuple[str, ...]]) -> Measured:
+    files = zip(measured.files, footers, strict=bool(footers))
+    judged = tuple(replace(figures, hidden=hidden) for figures, hidden in files)
+    return replace(measured, files=judged or measured.files)
 
 
 def lane_uses(job: RewriteJob, parts: Sequence[ProofPart]) -> tuple[LaneUse, ...]:

@@ -20,6 +20,7 @@ from maintainer.delta.log.staged_file import WrittenFile, widened
 from maintainer.delta.log.statistics_columns import StatisticsColumn, statistics_columns
 from maintainer.delta.proof.proof_actions import Expected, check_adds, check_removes, check_sizes
 from maintainer.delta.proof.row_comparison import FileSet, rows_by_file
+from maintainer.delta.proof.second_engine.column_values import OtherTypeError
 from maintainer.delta.proof.statistics_figures import RowFigures
 from maintainer.delta.proof.statistics_verdict import Strictness, judge, unknown_names
 from maintainer.delta.rewrite.commit.batch_transaction import begin
@@ -55,7 +56,10 @@ def prove_rewrite(job: RewriteJob) -> Proof:
             job.between_write_and_proof(job.storage, job.written)
         job.jvm.enter_thread(job.group, f"{job.where}: proof of {len(job.written)} files")
         _prove_adds(job)
-        parts = parts_of(job)
+        try:
+            parts = parts_of(job)
+        except OtherTypeError as error:
+            raise _wrong(job, "V501", "a new file is not as the table's schema says", str(error)) from error
         for part in parts:
             _compare(job, part)
         proof = _joined(job, parts, started)
@@ -173,7 +177,7 @@ def _compare_with_log(job: RewriteJob, proof: Proof) -> None:
 
 
 def _prove_statistics(job: RewriteJob, part: ProofPart) -> None:
-    """Check the statistics of every new file against its rows.
+    """Check the statistics of every new file against its rows: those in the log, and those in its footer.
 
     Raises:
         VerificationFailed: V506.
@@ -181,6 +185,7 @@ def _prove_statistics(job: RewriteJob, part: ProofPart) -> None:
     measured, strictness = part.measured, _strictness(job)
     problems: list[str] = []
     for file, figures in zip(part.written, measured.files, strict=True):
+        problems += [f"{file.path}: {text}" for text in figures.hidden]
         job.judged[file.path] = file.add.get("stats"), measured.columns, figures
         if job.carried_deletes is not None and file.bin_number in job.carried_deletes.bins:
             problems += _why_not_as_proven(job.carried_deletes, file)

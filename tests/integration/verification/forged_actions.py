@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from tests.integration.verification.forged_rows import Forgery, Plant, StatsChange, forge, read, write
+from tests.support.tables.forged_footers import exchange_bounds
 
 
 def _leaves(tree: dict[str, Any], path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
@@ -251,6 +252,18 @@ def _no_stats(forgery: Forgery) -> bool:
     return True
 
 
+def _exchanged(*, up: bool) -> Plant:
+    """Bounds in the footer of a file, by which readers skip row groups, leave rows out."""
+
+    def plant(forgery: Forgery) -> bool:
+        return any(
+            exchange_bounds(forgery.path(file), json.loads(file.add["stats"])["nullCount"], up=up)
+            for file in forgery.written
+        )
+
+    return plant
+
+
 ACTION_FAULTS: dict[str, Plant] = {
     "a partition value is another one": _partition(lambda value: "1999-01-01" if value == "2024-02-29" else "9"),
     "a partition value is null": _partition(lambda value: None if value is not None else "9"),
@@ -271,6 +284,8 @@ ACTION_FAULTS: dict[str, Plant] = {
         deletionVector={"storageType": "i", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": 1}
     ),
     "no statistics": _no_stats,
+    "an upper bound of the footer is too low": _exchanged(up=False),
+    "a lower bound of the footer is too high": _exchanged(up=True),
 }  # fmt: skip
 
 

@@ -243,6 +243,43 @@ def row_for_row(table: pa.Table, rng: random.Random) -> pa.Table | None:
     return pa.concat_tables([table.slice(1), table.slice(1, 1)])
 
 
+def _retyped(is_of: Callable[[pa.DataType], bool], to: Callable[[pa.DataType], pa.DataType]) -> RowChange:
+    """The first column of a kind is stored as another type that says the same, or nearly so."""
+
+    def change(table: pa.Table, rng: random.Random) -> pa.Table | None:
+        places = [place for place, field in enumerate(table.schema) if is_of(field.type)]
+        if not places:
+            return None
+        column = table.schema.field(places[0])
+        column = column.with_type(to(column.type))
+        return table.set_column(places[0], column, table.column(places[0]).cast(column.type))
+
+    return change
+
+
+def finer_decimal(table: pa.Table, rng: random.Random) -> pa.Table | None:
+    """0.074 for 0.07: what is the same for a reader that rounds to the table's type."""
+    finer = _retyped(
+        lambda kind: pa.types.is_decimal(kind) and kind.precision < 38,
+        lambda kind: pa.decimal128(kind.precision + 1, kind.scale + 1),
+    )(table, rng)
+    if finer is None:
+        return None
+    (column,) = [place for place in range(table.num_columns) if finer.column(place).type != table.column(place).type]
+    values = finer.column(column).to_pylist()
+    row = rng.choice([row for row, value in enumerate(values) if value is not None])
+    return put(finer, column, row, values[row] + Decimal(4).scaleb(-finer.column(column).type.scale))
+
+
+TYPE_FAULTS: dict[str, RowChange] = {
+    "a decimal has one more digit": finer_decimal,
+    "a text is stored as bytes": _retyped(pa.types.is_string, lambda kind: pa.binary()),
+    "a moment has no zone": _retyped(
+        lambda kind: pa.types.is_timestamp(kind) and kind.tz is not None, lambda kind: pa.timestamp(kind.unit)
+    ),
+    "a number is stored wider": _retyped(pa.types.is_int32, lambda kind: pa.int64()),
+}
+
 ROW_FAULTS: dict[str, RowChange] = {
     "a row is missing": drop_row,
     "a row is there twice": double_row,
@@ -252,6 +289,7 @@ ROW_FAULTS: dict[str, RowChange] = {
     "a null moves to another column": shift_null,
     "two columns are swapped": swap_columns,
     "two rows exchange a value": swap_rows_values,
+    **TYPE_FAULTS,
     **{f"another value in column {place}": change_value(place) for place in range(6)},
 }
 

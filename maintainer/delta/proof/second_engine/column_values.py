@@ -61,6 +61,10 @@ class CannotCompareError(Exception):
     """The second engine cannot compare these files exactly, for the reason in its text."""
 
 
+class OtherTypeError(CannotCompareError):
+    """A new file has a column of another type than its writer was to write."""
+
+
 @dataclass(frozen=True, slots=True)
 class ComparedColumn:
     """A column that is stored in a table's files, for the second engine.
@@ -87,9 +91,13 @@ class ComparedColumn:
         Raises:
             CannotCompareError: The files hold another type than those that are known to become this one.
         """
-        allowed = _STORED_AS.get(self.kind, (spelled,))
-        if name not in allowed and not (self.kind.startswith("decimal") and name.startswith("DECIMAL")):
+        if name not in _STORED_AS.get(self.kind, (spelled,)) and not self._is_narrower_decimal(name):
             raise CannotCompareError(f"column {self.stored} is stored as {name}")
+
+    def _is_narrower_decimal(self, name: str) -> bool:
+        """Whether the files have decimals that lose no digit after the point when they are read as the column's."""
+        stored, wanted = (_DECIMAL.fullmatch(kind.lower()) for kind in (name, self.kind))
+        return stored is not None and wanted is not None and int(stored[2]) <= int(wanted[2])
 
 
 def compared_columns(schema: Mapping[str, Any], partition_columns: Sequence[str]) -> tuple[ComparedColumn, ...]:

@@ -9,11 +9,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.log.statistics_columns import StatisticsColumn
-from maintainer.delta.proof.second_engine.column_values import CannotCompareError, ComparedColumn, figures_of, sql_name
+from maintainer.delta.proof.second_engine.column_values import (
+    CannotCompareError,
+    ComparedColumn,
+    OtherTypeError,
+    figures_of,
+    sql_name,
+)
+from maintainer.delta.proof.second_engine.figure_queries import figure_parts, nulls_and_extremes, piece_of
+from maintainer.delta.proof.second_engine.hidden_rows import GroupFigures, RowGroup, hidden_rows, order_of, together
 from maintainer.delta.proof.statistics_figures import Measured, RowFigures, has_bounds
 from maintainer.model.run.receipts import Fingerprint
 
@@ -41,11 +50,15 @@ that are not there, and the JVM that was to be started ends before it began.
 
 @dataclass(frozen=True, slots=True)
 class ComparedFile:
-    """A file of either side: its local path, its statistics as the log has them, the numbers of soft-deleted rows."""
+    """A file of either side: its local path, its statistics as the log has them, the numbers of soft-deleted rows.
+
+    ``row_groups`` are what the footer of a new file says, to be judged.
+    """
 
     path: str
     stats: str | None = None
     deleted_rows: tuple[int, ...] = ()
+    row_groups: tuple[RowGroup, ...] = ()
 
 
 def measure_by_duckdb(
@@ -66,6 +79,7 @@ def measure_by_duckdb(
 
     Raises:
         CannotCompareError: DuckDB does not read these files, or not exactly; somebody else must.
+        OtherTypeError: A new file has a column of another type than the table's.
     """
     with _connected([*(file.path for file in sources), *(file.path for file in written)]) as connection:
         _check_calendar(connection, columns, [file.path for file in (*sources, *written)])
@@ -80,9 +94,9 @@ def measure_by_duckdb(
         figures: list[RowFigures] = []
         on_compared(num_written_bytes)
         for file in written:
-            other, rows_of_it = _of_each(connection, columns, statistics, [file], is_new=True)
+            other, figures_of_it = _of_new_file(connection, columns, statistics, file)
             target += other
-            figures.append(_read_figures(*rows_of_it[file.path], statistics, file.stats))
+            figures.append(figures_of_it)
             num_written_bytes += os.stat(file.path).st_size
             on_compared(num_written_bytes)
     read_files = tuple(_figures_or_none(*rows_read[source.path], judged, source.stats) for source in sources if judged)
@@ -102,6 +116,21 @@ def judged_figures(statistics: tuple[StatisticsColumn, ...], files: Sequence[Com
         except CannotCompareError:
             figures.append(None)
     return figures
+
+
+def check_new_types(columns: Sequence[ComparedColumn], path: str) -> None:
+    """Require of a new file the types that the table has today.
+
+    Raises:
+        CannotCompareError: DuckDB does not read the file.
+        OtherTypeError: A column has another type.
+    """
+    with _connected([path]) as connection:
+        stored = _stored_columns(connection, [path])
+        for column in columns:
+            if column.stored in stored:
+                spelled = _spelled(connection, column.duckdb_type)
+                _check_new_type(connection, column, stored[column.stored], spelled, [path])
 
 
 def count_rows(paths: Sequence[str]) -> int:
@@ -180,8 +209,35 @@ def _spelled(connection: duckdb.DuckDBPyConnection, duckdb_type: str) -> str:
     return str(row[0]) if row else duckdb_type
 
 
+_ZONE = " WITH TIME ZONE"
+
+
+def _has_int96(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> bool:
+    """Whether files have time stamps for which DuckDB has no time zone, though they are instants."""
+    found = connection.execute("SELECT bool_or(type = 'INT96') FROM parquet_schema(?)", [list(paths)]).fetchone()
+    return found is not None and bool(found[0])
+
+
+def _check_new_type(
+    connection: duckdb.DuckDBPyConnection, column: ComparedColumn, name: str, spelled: str, paths: Sequence[str]
+) -> None:
+    """Require of a new file the type that the table has today.
+
+    Raises:
+        OtherTypeError: It is another one.
+    """
+    if name.replace(_ZONE, "") == spelled.replace(_ZONE, "") and (name == spelled or _has_int96(connection, paths)):
+        return
+    raise OtherTypeError(f"column {column.stored} of a new file is stored as {name}, and the table has {spelled}")
+
+
 def _source(
-    connection: duckdb.DuckDBPyConnection, columns: Sequence[ComparedColumn], stored: dict[str, str], *, is_new: bool
+    connection: duckdb.DuckDBPyConnection,
+    columns: Sequence[ComparedColumn],
+    stored: dict[str, str],
+    paths: Sequence[str],
+    *,
+    is_new: bool,
 ) -> list[str]:
     """SQL of each column as it is compared; null for one that no file has.
 
@@ -193,7 +249,10 @@ def _source(
     values = []
     for column in columns:
         if column.stored in stored:
-            column.check_stored_type(stored[column.stored], _spelled(connection, column.duckdb_type))
+            spelled = _spelled(connection, column.duckdb_type)
+            if is_new:
+                _check_new_type(connection, column, stored[column.stored], spelled, paths)
+            column.check_stored_type(stored[column.stored], spelled)
             values.append(column.value)
         elif column.stored.casefold() in folded:
             raise CannotCompareError(f"a file spells the column {column.stored} in another case")
@@ -206,9 +265,8 @@ def _source(
 
 _WITH_NUMBERS = _FILES.replace("filename=false", "filename=false, file_row_number=true")
 
-
 _RowsOfFile = tuple[int, Sequence[Any]]
-"""Rows of a file, and what `_figure_parts` asked of them."""
+"""Rows of a file, and what `figure_parts` asked of them."""
 
 
 def _of_each(
@@ -216,8 +274,6 @@ def _of_each(
     columns: Sequence[ComparedColumn],
     statistics: tuple[StatisticsColumn, ...],
     files: Sequence[ComparedFile],
-    *,
-    is_new: bool = False,
 ) -> tuple[Fingerprint, dict[str, _RowsOfFile]]:
     """Add up the rows of files, and take the figures of each by its path where columns with ``statistics`` are given.
 
@@ -225,14 +281,10 @@ def _of_each(
     """
     paths, deleted_rows = [file.path for file in files], files[0].deleted_rows
     stored = _stored_columns(connection, paths)
-    values = _source(connection, columns, stored, is_new=is_new)
-    forward = ", ".join(["'forward'", *values])
-    backward = ", ".join(["'backward'", *reversed(values)])
-    # The hash of a row is hashed again: else two rows could swap their last values within a sum.
-    sums = [f"sum(CAST(hash(hash({listed})) AS HUGEINT))" for listed in (forward, backward)]
-    # Files may have other fields in a struct than the table; a new one has those that it is to have.
-    types = {} if is_new else {column.stored: column.duckdb_type for column in columns if column.kind == "nested"}
-    parts = ["count(*)", *sums, *_figure_parts(statistics, stored, types)]
+    sums = _sums(_source(connection, columns, stored, paths, is_new=False))
+    # Files may have other fields in a struct than the table.
+    types = {column.stored: column.duckdb_type for column in columns if column.kind == "nested"}
+    parts = ["count(*)", *sums, *figure_parts(statistics, stored, types)]
     rows_of, arguments = _rows_of(paths, deleted_rows)
     if len(files) == 1 or not statistics:
         lines = connection.execute(f"SELECT {', '.join(parts)} FROM {rows_of}", arguments).fetchall()
@@ -250,6 +302,44 @@ def _of_each(
     return total, {path: of_files.get(path, nothing) for path in paths}
 
 
+def _sums(values: Sequence[str]) -> list[str]:
+    """SQL of the two sums of hashes over rows with these values."""
+    forward = ", ".join(["'forward'", *values])
+    backward = ", ".join(["'backward'", *reversed(values)])
+    # The hash of a row is hashed again: else two rows could swap their last values within a sum.
+    return [f"sum(CAST(hash(hash({listed})) AS HUGEINT))" for listed in (forward, backward)]
+
+
+def _of_new_file(
+    connection: duckdb.DuckDBPyConnection,
+    columns: Sequence[ComparedColumn],
+    statistics: tuple[StatisticsColumn, ...],
+    file: ComparedFile,
+) -> tuple[Fingerprint, RowFigures]:
+    """Add up the rows of a new file, and take its figures, judged by its footer."""
+    stored = _stored_columns(connection, [file.path])
+    sums = _sums(_source(connection, columns, stored, [file.path], is_new=True))
+    lines = _by_row_group(connection, file, ["count(*)", *sums, *_figure_parts(statistics, stored, file)])
+    total = Fingerprint(0, (0, 0))
+    for rows, first, second, *_ in lines:
+        total += Fingerprint(int(rows), (int(first or 0), int(second or 0)))
+    return total, _judged_by_footer(statistics, file, [(line[0], line[3:]) for line in lines])
+
+
+def _by_row_group(connection: duckdb.DuckDBPyConnection, file: ComparedFile, parts: Sequence[str]) -> list[Any]:
+    """What is asked of each row group with rows, in their order; of the whole file, where no footer is known."""
+    listed = ", ".join(parts)
+    if len(file.row_groups) <= 1:
+        rows_of, arguments = _rows_of([file.path], file.deleted_rows)
+        return connection.execute(f"SELECT {listed} FROM {rows_of}", arguments).fetchall()
+    number = piece_of("file_row_number", [0, *accumulate(group.rows for group in file.row_groups[:-1])])
+    rows_of, arguments = _rows_of([file.path], file.deleted_rows, numbered=True)
+    query = f"SELECT {listed}, {number} FROM {rows_of} GROUP BY {len(parts) + 1}"
+    lines = {line[-1]: line[:-1] for line in connection.execute(query, arguments).fetchall()}
+    nothing = tuple(0 if "count(" in part else None for part in parts)
+    return [lines.get(place, nothing) for place in range(len(file.row_groups))]
+
+
 def _figures_or_none(
     rows: int, values: Sequence[Any], statistics: tuple[StatisticsColumn, ...], stats: str | None
 ) -> RowFigures | None:
@@ -259,10 +349,10 @@ def _figures_or_none(
         return None  # a bound in a form that readers may not know
 
 
-def _rows_of(paths: Sequence[str], deleted_rows: Sequence[int]) -> tuple[str, list[Any]]:
+def _rows_of(paths: Sequence[str], deleted_rows: Sequence[int], *, numbered: bool = False) -> tuple[str, list[Any]]:
     """SQL of the rows of files without those deleted, with its arguments."""
     if not deleted_rows:
-        return _FILES, [list(paths)]
+        return _WITH_NUMBERS if numbered else _FILES, [list(paths)]
     without = "WHERE file_row_number NOT IN (SELECT unnest(CAST(? AS BIGINT[])))"
     return f"{_WITH_NUMBERS} {without}", [list(paths), list(deleted_rows)]
 
@@ -272,48 +362,39 @@ def _figures(
 ) -> RowFigures:
     """Figures of a file; a column that it lacks is null."""
     stored = _stored_columns(connection, [file.path])
-    parts = ["count(*)", *_figure_parts(statistics, stored, {})]
-    rows_of, arguments = _rows_of([file.path], file.deleted_rows)
-    row: Any = connection.execute(f"SELECT {', '.join(parts)} FROM {rows_of}", arguments).fetchone()
-    return _read_figures(row[0], row[1:], statistics, file.stats)
+    lines = _by_row_group(connection, file, ["count(*)", *_figure_parts(statistics, stored, file)])
+    return _judged_by_footer(statistics, file, [(line[0], line[1:]) for line in lines])
 
 
 def _figure_parts(
-    statistics: tuple[StatisticsColumn, ...], stored: Mapping[str, str], types: Mapping[str, str]
+    statistics: tuple[StatisticsColumn, ...], stored: Mapping[str, str], file: ComparedFile
 ) -> Iterator[str]:
-    """SQL of what `_read_figures` takes; ``types`` are those that columns are read as, by their names in files."""
-    for column in statistics:
-        value = _path(column, types) if column.physical[0] in stored else "NULL"
-        yield f"count(*) - count({value})"
-        if has_bounds(column):
-            yield from (f"{side}({_extreme(value, column)})" for side in ("min", "max"))
+    return figure_parts(statistics, stored, {}, _in_footers_alone(statistics, file))
 
 
 def _read_figures(
     rows: int, values: Sequence[Any], statistics: tuple[StatisticsColumn, ...], stats: str | None
 ) -> RowFigures:
-    left = iter(values)
-    nulls, extremes = [], []
-    for column in statistics:
-        nulls.append(int(next(left)))
-        extremes.append((next(left), next(left)) if has_bounds(column) else (None, None))
-    return figures_of(int(rows), tuple(nulls), extremes, statistics, stats)
+    nulls, extremes = nulls_and_extremes(values, statistics)
+    return figures_of(int(rows), nulls, extremes, statistics, stats)
 
 
-def _path(column: StatisticsColumn, types: Mapping[str, str]) -> str:
-    root = column.physical[0]
-    value = f"CAST({sql_name(root)} AS {types[root]})" if root in types else sql_name(root)
-    for name in column.physical[1:]:
-        value = f"struct_extract({value}, '{name.replace(chr(39), chr(39) * 2)}')"
-    return value
+def _in_footers_alone(statistics: tuple[StatisticsColumn, ...], file: ComparedFile) -> tuple[StatisticsColumn, ...]:
+    """The columns that have bounds in the footer of a new file and none in the log."""
+    bounded = {path for group in file.row_groups for path, bounds in group.columns.items() if bounds.order is not None}
+    return tuple(
+        column
+        for column in statistics
+        if not has_bounds(column) and order_of(column) is not None and ".".join(column.physical) in bounded
+    )
 
 
-def _extreme(value: str, column: StatisticsColumn) -> str:
-    """SQL of what the least and the greatest value are taken of: times as microseconds, dates as days."""
-    if column.kind == "timestamp":
-        return f"epoch_us({value})"
-    if column.kind == "timestamp_ntz":
-        return f"epoch_us(CAST({value} AS TIMESTAMP))"
-    if column.kind == "date":
-        return f"CAST({value} AS DATE) - DATE '1970-01-01'"
-    return value
+def _judged_by_footer(
+    statistics: tuple[StatisticsColumn, ...], file: ComparedFile, of_groups: Sequence[_RowsOfFile]
+) -> RowFigures:
+    """Figures of a file, and what its footer has wrong of its row groups."""
+    also = _in_footers_alone(statistics, file)
+    figures = [GroupFigures(*nulls_and_extremes(values, statistics, also)) for _, values in of_groups]
+    hidden = hidden_rows(file.row_groups, statistics, figures, has_deleted_rows=bool(file.deleted_rows))
+    whole, rows = together(figures), sum(int(rows) for rows, _ in of_groups)
+    return replace(figures_of(rows, tuple(whole.nulls), whole.extremes, statistics, file.stats), hidden=hidden)

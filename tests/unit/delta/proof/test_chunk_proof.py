@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from maintainer.delta.proof.rows_here import compare_chunks
+from tests.support.tables.forged_footers import PLAIN, spliced
 
 ROWS = 400
 COLUMNS = frozenset({"a", "b"})
@@ -94,3 +96,77 @@ def test_a_file_that_is_cut_off_is_no_copy(tmp_path: Path) -> None:
     (tmp_path / "t").write_bytes(Path(source).read_bytes()[:-30])
     with pytest.raises((pa.ArrowInvalid, OSError, ValueError)):
         compare_chunks([source], [str(tmp_path / "t")], COLUMNS)
+
+
+UTC_MICROSECONDS = pa.timestamp("us", tz="UTC")
+OTHER_MEANINGS: list[tuple[pa.DataType, pa.DataType]] = [
+    (pa.decimal128(10, 2), pa.decimal128(10, 3)),
+    (pa.decimal128(10, 2), pa.decimal128(12, 2)),
+    (UTC_MICROSECONDS, pa.timestamp("ms", tz="UTC")),
+    (UTC_MICROSECONDS, pa.timestamp("us")),
+    (pa.string(), pa.binary()),
+    (pa.int32(), pa.uint32()),
+    (pa.int32(), pa.date32()),
+    (pa.struct([("x", pa.int64())]), pa.struct([pa.field("x", pa.int64(), metadata={"PARQUET:field_id": "7"})])),
+]
+
+
+def column_of(type_: pa.DataType) -> pa.Table:
+    return pa.table([pa.array(range(8)), pa.nulls(8, type_)], schema=pa.schema([("a", pa.int64()), ("b", type_)]))
+
+
+@pytest.mark.parametrize(("type_", "other"), OTHER_MEANINGS)
+def test_the_same_bytes_with_another_meaning_are_no_copy(
+    tmp_path: Path, type_: pa.DataType, other: pa.DataType
+) -> None:
+    options = {"store_decimal_as_integer": True}
+    source = str(tmp_path / "s")
+    pq.write_table(column_of(type_), source, **PLAIN, **options)
+    same = spliced(tmp_path / "t", column_of(type_), column_of(type_), **options)
+    forged = spliced(tmp_path / "u", column_of(type_), column_of(other), **options)
+    assert compare_chunks([source], [same], COLUMNS)[2] == []
+    before, after, problems = compare_chunks([source], [forged], COLUMNS)
+    assert before != after
+    assert problems != []
+
+
+def test_field_ids_and_nullability_count(tmp_path: Path) -> None:
+    def fields(field_id: str, *, nullable: bool = True) -> pa.Table:
+        of_b = pa.field("b", pa.int64(), nullable, metadata={"PARQUET:field_id": field_id})
+        return pa.table([[1, 2], [3, 4]], schema=pa.schema([pa.field("a", pa.int64()), of_b]))
+
+    source = str(tmp_path / "s")
+    pq.write_table(fields("5"), source, **PLAIN)
+    assert compare_chunks([source], [spliced(tmp_path / "t", fields("5"), fields("5"))], COLUMNS)[2] == []
+    assert compare_chunks([source], [spliced(tmp_path / "u", fields("5"), fields("6"))], COLUMNS)[2] != []
+    pq.write_table(fields("5", nullable=False), tmp_path / "v", **PLAIN)
+    assert compare_chunks([source], [str(tmp_path / "v")], COLUMNS)[2] != []
+
+
+BOUNDS, NOTHING = [(1, 9, 0)] * 2, [(None, None, None)] * 2
+
+
+def test_bounds_of_a_copy_are_those_of_its_source(tmp_path: Path) -> None:
+    rows, other = pa.table({"a": [1, 5, 9], "b": [1.0, 0.0, 2.0]}), pa.table({"a": [1, 5, 5], "b": [1.0, 0.0, 2.0]})
+    zeros = pa.table({"a": [1, 5, 9], "b": [1.0, -0.0, 2.0]})
+    pq.write_table(rows, tmp_path / "s", **PLAIN)
+    source = str(tmp_path / "s")
+
+    def problems(said: pa.Table) -> list[str]:
+        return compare_chunks([source], [spliced(tmp_path / "t", rows, said)], COLUMNS)[2]
+
+    assert problems(rows) == []
+    assert problems(zeros) == []  # both zeros have one place in the order, and readers take them so
+    assert problems(other) == ["1 bounds in footers of the new files are none of the sources'"]
+
+
+@pytest.mark.parametrize(("said", "copied", "num_wrong"), [(BOUNDS, NOTHING, 0), (NOTHING, BOUNDS, 6)])
+def test_a_copy_may_leave_bounds_out_and_may_not_add_any(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[Any], copied: list[Any], num_wrong: int
+) -> None:
+    """parquet-hadoop leaves out what is longer than 4 KB."""
+    path = stored(tmp_path / "s", groups()[:1])
+    answers = iter([*said, *copied])
+    monkeypatch.setattr("maintainer.delta.proof.rows_here.stored_bounds", lambda column: next(answers))
+    expected = [f"{num_wrong} bounds in footers of the new files are none of the sources'"] if num_wrong else []
+    assert compare_chunks([path], [path], COLUMNS)[2] == expected
