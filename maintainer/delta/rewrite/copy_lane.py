@@ -6,8 +6,8 @@ Pure rules say by the footers of a bin's files whether their row groups may be c
 The statistics of a copy are computed from its columns alone. No bound is carried over: footers leave NaN out and cut
 texts, and what the log says was written by anybody: a bound that hides rows would live on in a commit of ours. So each
 column with statistics is read, in every file, and it is told whether the log was right about it. Footers are copied
-with their row groups. Where one leaves a NaN out of its bounds, Spark would skip rows by it, so such a file is not
-copied.
+with their row groups. Where one leaves a NaN or another value out of its bounds, Spark would skip rows by it, so such a
+file is not copied.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.log.statistics_columns import StatisticsColumn
+from maintainer.delta.proof.footers import row_groups
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, figures_of
+from maintainer.delta.proof.second_engine.hidden_rows import GroupFigures, as_one, hidden_rows
 from maintainer.delta.proof.statistics_verdict import Strictness, judge
 from maintainer.delta.rewrite.bin_work import BinWork, LaneUnfit, Workplace, WrittenBin
 from maintainer.delta.rewrite.local.arrow_rows import (
@@ -218,7 +220,7 @@ def compute_statistics(
         The statistics of a file with the rows of all, and what the log had wrong about each.
 
     Raises:
-        LaneUnfit: A file cannot be read here, or its footer leaves a NaN out of its bounds.
+        LaneUnfit: A file cannot be read here, or its footer leaves a value out of its bounds.
     """
     import pyarrow as pa
 
@@ -235,9 +237,20 @@ def compute_statistics(
             of_floats.add(batch)
             if hidden := [".".join(figures.column.physical) for figures in of_floats.figures if figures.has_nan]:
                 raise LaneUnfit(f"a footer leaves NaN out of the bounds of {hidden[0]}, by which readers skip rows")
+        if _hidden_by_footer(local_path, statistics):
+            raise LaneUnfit("a footer's bounds leave rows out, which readers would skip")
         total.include(statistics)
         wrong += [f"{add['path']}: {finding}" for finding in _wrong_in_log(statistics, columns, add.get("stats"))]
     return total, SourceStatistics.of(len(sources) * len(columns), wrong)
+
+
+def _hidden_by_footer(path: str, statistics: FileStatistics) -> tuple[str, ...]:
+    """What a file's footer has wrong, all its row groups taken together."""
+    groups = row_groups(path)
+    figures = GroupFigures(
+        [figures.nulls for figures in statistics.figures], [_extremes(figures) for figures in statistics.figures]
+    )
+    return hidden_rows([as_one(groups)], statistics.columns, [figures]) if groups else ()
 
 
 def _wrong_in_log(

@@ -22,6 +22,7 @@ from maintainer.delta.rewrite.bin_work import LaneUnfit
 from maintainer.delta.rewrite.copy_lane import Footer, compute_statistics, read_footer
 from maintainer.delta.rewrite.local.arrow_rows import file_schema
 from maintainer.model.plan.lanes import MAX_SOURCE_FINDINGS, NOTHING_JUDGED, SourceStatistics
+from tests.support.tables.forged_footers import spliced
 from tests.support.tables.zoo_rows import SCHEMA, field, table_of, zoo_rows
 
 OLD = datetime(1850, 1, 1, 0, 7, 33, tzinfo=UTC)
@@ -83,15 +84,16 @@ def test_a_nan_behind_a_finite_maximum_comes_to_light_at_any_depth(tmp_path: Pat
     assert "f.parquet" in str(found.note)
 
 
-def test_a_footer_that_lies_is_not_believed(tmp_path: Path) -> None:
-    path = tmp_path / "f.parquet"
-    pq.write_table(pa.table({"i": pa.array([1234567, 2], pa.int64())}), path, use_dictionary=False)
-    data = path.read_bytes()
-    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
-    path.write_bytes(data[:start] + data[start:].replace(struct.pack("<q", 1234567), struct.pack("<q", 99)))
-    assert pq.read_metadata(path).row_group(0).column(0).statistics.max == 99
-    text, found = computed(schema_of(i="long"), (path, stats(2, minValues={"i": 2}, maxValues={"i": 99})))
-    assert (text["maxValues"], found.num_wrong) == ({"i": 1234567}, 1)
+@pytest.mark.parametrize("group_rows", [1, 2, 4])
+def test_a_file_whose_footer_leaves_a_row_out_of_its_bounds_is_not_copied(tmp_path: Path, group_rows: int) -> None:
+    path, schema = tmp_path / "f.parquet", schema_of(i="long")
+    rows, said = ([1234567, 2, None, None], [99, 2, None, None])
+    tables = [pa.table({"i": pa.array(values, pa.int64())}) for values in (rows, said)]
+    spliced(path, *tables, row_group_size=group_rows)
+    with pytest.raises(LaneUnfit, match="a footer's bounds leave rows out"):
+        computed(schema, (path, None))
+    spliced(path, tables[0], tables[0], row_group_size=group_rows)
+    assert computed(schema, (path, None))[0]["maxValues"] == {"i": 1234567}
 
 
 @pytest.mark.parametrize(
