@@ -45,16 +45,31 @@ class Transfer(Protocol):
         """One object's status; None if it is not there."""
 
 
+OTHER_TAGS = 8
+"""So many objects with other tags, and a bucket that has MD5s as well is no longer expected to name them."""
+
+
 @dataclass(slots=True)
 class TagTrust:
     """Whether a bucket's tags are MD5s of the content. They are none where keys of a service encrypt it."""
 
     is_md5: bool = True
+    num_others: int = 0
+    has_md5: bool = False
 
     def says(self, tag: str, md5: str) -> bool | None:
         """Whether a tag says that the content has this MD5; None where it says nothing of it."""
         match = _MD5.fullmatch(tag.partition("\n")[0])
-        return None if match is None or not self.is_md5 else match[1] == md5
+        if match is None or not self.is_md5:
+            return None
+        is_same = match[1] == md5
+        self.has_md5 |= is_same
+        return is_same
+
+    def doubt(self) -> None:
+        """Take in that the tag of an object is no MD5: of the others nothing is known, unless none had one so far."""
+        self.num_others += 1
+        self.is_md5 = self.has_md5 and self.num_others < OTHER_TAGS
 
 
 @dataclass(slots=True)
@@ -130,7 +145,7 @@ class Fetched:
             _, again, _ = self.store.download(uri, arriving)
             if again != md5:
                 raise TransferError(f"{uri} arrived twice with different bytes")
-            self.trust.is_md5 = False
+            self.trust.doubt()
         os.rename(arriving, path)
 
     def path(self, uri: str) -> str:
@@ -161,7 +176,7 @@ class Fetched:
             if stored_md5 != md5:
                 raise _not_as_written(uri, f"MD5 {md5} was written, and {stored_md5} is read")
             if said is False:
-                self.trust.is_md5 = False
+                self.trust.doubt()
         return stored
 
     def close(self) -> None:

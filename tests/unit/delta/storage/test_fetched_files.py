@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from maintainer.delta.storage import fetched_files
-from maintainer.delta.storage.fetched_files import Fetched, ScratchRoom, TagTrust
+from maintainer.delta.storage.fetched_files import OTHER_TAGS, Fetched, ScratchRoom, TagTrust
 from maintainer.delta.storage.file_store import StoredFile, TransferError
 from maintainer.delta.storage.local_files import LocalFiles
 from maintainer.errors import CommitNotLanded
@@ -99,6 +99,20 @@ def test_tags_that_are_no_checksums_cost_one_more_read_and_then_none(store: Stor
         store.objects[f"{ROOT}/{name}"] = b"rows"
         here.fetch({f"{ROOT}/{name}": 4})
     assert store.downloads == [f"{ROOT}/f", f"{ROOT}/f", f"{ROOT}/g"]
+
+
+def test_another_tag_of_one_object_says_nothing_of_the_others(store: Store, here: Fetched) -> None:
+    """Where tags are MD5s, what is altered on its way is noticed also after something was altered twice alike."""
+    right = store.tag_of
+    for number in range(OTHER_TAGS):
+        assert here.trust.is_md5
+        store.objects[f"{ROOT}/{number}"], store.objects[f"{ROOT}/other {number}"] = b"rows", b"else"
+        store.tag_of = right
+        here.fetch({f"{ROOT}/{number}": 4})
+        store.tag_of = lambda data: '"' + "0" * 32 + '"'
+        here.fetch({f"{ROOT}/other {number}": 4})
+    assert not here.trust.is_md5, "keys of a service encrypt what is written since"
+    assert len(store.downloads) == 3 * OTHER_TAGS
 
 
 def test_too_little_space_is_seen_before_anything_is_fetched(
