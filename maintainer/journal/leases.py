@@ -21,7 +21,15 @@ from pathlib import Path
 from maintainer.errors import Refused
 from maintainer.journal.event_log import EVENTS_FILE, is_alive
 from maintainer.journal.folder.atomic_files import FolderUnwritable, LockHeld
-from maintainer.journal.folder.documents import Documents, LocalDocuments, StoredDocument, data_of, replaced, value_in
+from maintainer.journal.folder.documents import (
+    Documents,
+    LocalDocuments,
+    StoredDocument,
+    abreast,
+    data_of,
+    replaced,
+    value_in,
+)
 from maintainer.journal.folder.run_folder import LEASES, file_name
 
 LEASE_SECONDS = 120
@@ -33,6 +41,11 @@ LONGEST_SECONDS = LEASE_SECONDS + 600
 RENEWALS = 4
 """Renewals within the life of a lease: so many may fail to happen in time, less one."""
 
+
+FORGOTTEN_AFTER_DAYS = 30
+"""The lease of a table that nobody had for so long is deleted: the table may be gone. Tokens begin anew then; a lease
+is that of a run, too, so nobody's old one counts again.
+"""
 
 RELEASES = 3
 """Tries to give a lease back: a single failure of the storage leaves none behind."""
@@ -194,13 +207,16 @@ class Leases:
             raise OSError(0, "the lease was renewed meanwhile")  # and is tried again
 
     def close(self) -> None:
-        """Give back whatever is still held, and renew no more."""
+        """Give back whatever is still held, and renew no more. Leases that nobody had for long are deleted."""
         self._closed.set()
         with self._lock:
             held = [lease for lease, _ in self._held.values()]
             self._sharing.clear()
         for lease in held:
             self.release(lease)
+        with contextlib.suppress(OSError):  # the next run does it
+            for name in self._documents.names(self._now_ms() - FORGOTTEN_AFTER_DAYS * 86_400_000):
+                self._documents.remove(name)
 
     def renew(self) -> None:
         """Renew every lease that is held, if it is still ours."""
@@ -210,7 +226,7 @@ class Leases:
             with contextlib.suppress(OSError):
                 document = self._documents.read(lease.name)
                 holder = value_in(document, Holder)
-                if holder is not None and holder.token == lease.token and holder.expires_at_ms:
+                if holder is not None and self._is_ours(holder, lease) and holder.expires_at_ms:
                     # Not where it was given back or taken since it was read.
                     self._documents.replace(lease.name, data_of(self._holder(table, lease.token)), document)
 
@@ -266,7 +282,8 @@ def all_leases(documents: Documents) -> list[tuple[str, Holder]]:
     Raises:
         OSError: The leases cannot be listed, or one of them not read.
     """
-    holders = ((name, value_in(documents.read(name), Holder)) for name in documents.names())
+    names = documents.names()
+    holders = zip(names, abreast(lambda name: value_in(documents.read(name), Holder), names), strict=True)
     return [(name, holder) for name, holder in holders if holder is not None]
 
 

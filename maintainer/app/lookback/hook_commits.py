@@ -42,6 +42,9 @@ MAX_SECONDS = 300.0
 MAX_AT_ONCE = 4
 """Tables that one run looks at side by side; most of a look is waiting for a store."""
 
+MAX_LOGS_REMEMBERED = 20_000
+"""Those that were searched last; a further one is searched seven days back again."""
+
 COMMITS_SINCE_PLAN = 200
 """Commits that may have followed while the run worked; with more of them, the next run looks at the same ones again."""
 
@@ -91,7 +94,9 @@ def append_hook_commits(project: Project, engine: Engine, plan: Plan, ledger: Le
             fill_up(ledger, found, young_since_ms=0, is_over=lambda run_id: True, dry_run=False)
             write_mark(project.runs_dir, ledger.mark())
         if heads:
-            write_atomically(path, json.dumps({**looked, **heads}, indent=1, sort_keys=True).encode())
+            earlier = {key: version for key, version in looked.items() if key not in heads}
+            newest = dict([*earlier.items(), *heads.items()][-MAX_LOGS_REMEMBERED:])
+            write_atomically(path, json.dumps(newest, indent=1).encode())
     except MaintainerError as error:
         return _problem(error)
     except OSError as error:

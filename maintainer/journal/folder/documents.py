@@ -7,7 +7,8 @@ caller reads again. ``LocalDocuments`` is a folder of this machine, ``StoreDocum
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 _T = TypeVar("_T")
+_Item = TypeVar("_Item")
+_Answer = TypeVar("_Answer")
+TRANSFERS = 16
 
 MAX_TRIES = 10
 """So often a document is read again because another run replaced it in the meantime."""
@@ -37,8 +41,8 @@ class StoredDocument:
 class Documents(Protocol):
     """A folder of documents."""
 
-    def names(self) -> list[str]:
-        """Return the names of all documents, sorted.
+    def names(self, before_ms: int | None = None) -> list[str]:
+        """Return the names of all documents, sorted; with ``before_ms`` of those last written before it.
 
         Raises:
             OSError: They cannot be listed.
@@ -106,14 +110,23 @@ def replaced(
     raise OSError(0, f"other runs replaced {name} {MAX_TRIES} times while it was read")
 
 
+def abreast(ask: Callable[[_Item], _Answer], items: Iterable[_Item]) -> list[_Answer]:
+    """Ask for several documents at once, and return the answers in order; the first failure is raised."""
+    with ThreadPoolExecutor(TRANSFERS, thread_name_prefix="maintainer-fetch") as pool:
+        return list(pool.map(ask, items))
+
+
 @dataclass(frozen=True, slots=True)
 class LocalDocuments:
     """Documents in a folder of this machine, or of a disk that several machines share and lock files on."""
 
     folder: Path
 
-    def names(self) -> list[str]:
-        return sorted(path.name for path in self.folder.glob("*.json") if not path.name.startswith("."))
+    def names(self, before_ms: int | None = None) -> list[str]:
+        paths = [path for path in self.folder.glob("*.json") if not path.name.startswith(".")]
+        if before_ms is not None:
+            paths = [path for path in paths if path.stat().st_mtime_ns // 1_000_000 < before_ms]
+        return sorted(path.name for path in paths)
 
     def read(self, name: str) -> StoredDocument | None:
         try:
@@ -146,8 +159,11 @@ class StoreDocuments:
     storage: ObjectStorage
     prefix: str
 
-    def names(self) -> list[str]:
-        return [stored.name.removeprefix(self.prefix) for stored in self.storage.listed(self.prefix)]
+    def names(self, before_ms: int | None = None) -> list[str]:
+        stored = self.storage.listed(self.prefix)
+        return [
+            each.name.removeprefix(self.prefix) for each in stored if before_ms is None or each.modified_ms < before_ms
+        ]
 
     def read(self, name: str) -> StoredDocument | None:
         body = self.storage.read(self.prefix + name)

@@ -36,6 +36,11 @@ MAX_LIFTED = MAX_PLACES * MAX_QUARANTINES
 """One acceptance may lift all that are remembered at all places."""
 
 
+DAY_MS = 86_400_000
+REPLACED_AFTER_DAYS, IDLE_AFTER_DAYS = 30, 365
+"""A table that holds nothing back is forgotten where nothing was done to it for so long: where another one was since at
+each of its places, and where none was. Two machines may have tables of their own at one path of their disks."""
+
 FAR_FUTURE_MS = 2**62
 """A time after which nothing is."""
 
@@ -131,6 +136,12 @@ class PlaceRecord:
     def holds_back(self) -> bool:
         """Whether anything in it keeps files from being deleted, or says that it no longer does."""
         return bool(self.unproven or self.quarantines or self.lifted)
+
+    @property
+    def last_at_ms(self) -> int | None:
+        """When anything was last done to the table here."""
+        done = (self.last_optimize_at_ms, self.last_vacuum_at_ms, self.last_rewrite_at_ms, self.last_delete_at_ms)
+        return max((at_ms for at_ms in (*done, self.last_listing_at_ms) if at_ms is not None), default=None)
 
 
 def table_record(
@@ -269,3 +280,42 @@ class Streak:
         elif status in (TableStatus.DONE, TableStatus.UP_TO_DATE):
             streak = replace(streak, failed=0, failing_since_ms=None)
         return streak
+
+
+def gone_tables(
+    tables: Mapping[str, Mapping[str, PlaceRecord]],
+    streaks: Mapping[str, Streak],
+    place_streaks: Mapping[str, Mapping[str, Streak]],
+    now_ms: int,
+) -> frozenset[str]:
+    """Return the tables of which nothing need be remembered any more, by id, or by name where one was never read.
+
+    Args:
+        tables: All records, by id and location.
+        streaks: The runs in a row, by id or name.
+        place_streaks: The same by id and location.
+        now_ms: Milliseconds since 1970 UTC.
+    """
+    replaced_before, idle_before = (now_ms - days * DAY_MS for days in (REPLACED_AFTER_DAYS, IDLE_AFTER_DAYS))
+    newest: dict[str, int] = {}
+    for records in tables.values():
+        for location, record in records.items():
+            newest[location] = max(newest.get(location, 0), record.last_at_ms or 0)
+
+    def is_gone(location: str, record: PlaceRecord) -> bool:
+        last = record.last_at_ms
+        if last is None or record.holds_back:
+            return False
+        return last < idle_before or last < min(replaced_before, newest[location])
+
+    counted = {key for key, streak in streaks.items() if streak.last_at_ms >= idle_before}
+    for table_id, by_place in place_streaks.items():
+        if any(streak.last_at_ms >= idle_before for streak in by_place.values()):
+            counted.add(table_id)
+    gone = {
+        table_id
+        for table_id, records in tables.items()
+        if table_id not in counted and all(is_gone(*each) for each in records.items())
+    }
+    still = tables.keys() - gone
+    return frozenset(gone | {key for key in (*streaks, *place_streaks) if key not in counted and key not in still})

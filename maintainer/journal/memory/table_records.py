@@ -29,7 +29,7 @@ from maintainer.journal.folder.atomic_files import unreadable_state
 from maintainer.journal.folder.documents import Documents, LocalDocuments, StoredDocument, replaced
 from maintainer.journal.folder.run_folder import RunFolder, latest_time_ms, run_folders
 from maintainer.journal.memory.past_runs import RunRecord, read_record
-from maintainer.journal.memory.place_records import PlaceRecord, Streak, bounded, table_record
+from maintainer.journal.memory.place_records import PlaceRecord, Streak, bounded, gone_tables, table_record
 from maintainer.model.codec import decode, encode
 from maintainer.model.plan.steps import REWRITE_KINDS
 from maintainer.model.run.outcome import RunEnd
@@ -40,7 +40,6 @@ from maintainer.units import count_of
 
 STATE_FILE = "state.json"
 STATE_FORMAT = "6"
-
 OLD_STATE_HELP = "use the version that wrote it, and keep it: it says what is in quarantine and what is not proven"
 DAMAGED_HELP = "bring it back from a backup; or, if no run folder was ever deleted, delete it: it is made again"
 
@@ -252,6 +251,15 @@ class _State:
         self.runs -= set(sorted(self.runs - here)[:-MAX_RUNS_AWAY])
         self.unfinished = {name: taken_in for name, taken_in in self.unfinished.items() if name in self.runs}
 
+    def forget_gone_tables(self) -> None:
+        """Forget tables that hold nothing back and were replaced, or that no run has worked on for long."""
+        gone = gone_tables(self.tables, self.streaks, self.place_streaks, latest_time_ms())
+        by_table: tuple[dict[str, Any], ...] = (self.tables, self.streaks, self.place_streaks)
+        for kept in by_table:
+            for table_id in gone & kept.keys():
+                del kept[table_id]
+        self.keys = {name: key for name, key in self.keys.items() if key[0] not in gone}
+
     def _place(self, table_id: str, location: str) -> PlaceRecord:
         return self.tables.setdefault(table_id, {}).setdefault(location.rstrip("/"), PlaceRecord())
 
@@ -325,6 +333,7 @@ def update_state(
     def folded(before: StoredDocument | None) -> bytes:
         refresh()
         over = _current(runs_dir, before)[1]  # the records of runs, which take more room than the text, are gone
+        over.forget_gone_tables()
         return json.dumps(over.document(), indent=1, sort_keys=True).encode() + b"\n"
 
     replaced(documents, STATE_FILE, folded)

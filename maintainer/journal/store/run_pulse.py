@@ -12,9 +12,8 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from maintainer.engine.store.object_storage import ObjectStorage
-from maintainer.journal.folder.documents import StoredDocument, data_of, documents_in, value_in
+from maintainer.journal.folder.documents import StoredDocument, abreast, data_of, documents_in, value_in
 from maintainer.journal.leases import LEASE_SECONDS, RENEWALS
-from maintainer.journal.store.stored_runs import abreast
 
 PULSE_SECONDS = LEASE_SECONDS - LEASE_SECONDS // RENEWALS
 """A run that gave no sign for so long counts as dead: by one renewal of a lease less than that lasts, so that whoever

@@ -7,19 +7,17 @@ lies apart on the store, so that a listing of runs is short: ``assertions/``, an
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TypeVar
 
 from maintainer.engine.store.object_storage import ObjectStorage
 from maintainer.engine.store.store_clients import StoredObject
+from maintainer.journal.folder.documents import abreast
 from maintainer.journal.folder.run_folder import is_run_id
 from maintainer.units import grouped
 
 RUNS = "runs"
-TRANSFERS = 16
 GROWING_DAYS = 30
 """So long after it began a run that never closed its record is looked into: it may only have lost the store. What its
 machine publishes still later is taken into ``state.json`` by that machine's next run.
@@ -27,9 +25,6 @@ machine publishes still later is taken into ``state.json`` by that machine's nex
 
 MAX_LISTED_ALONE = 64
 """Where more runs are looked into, one listing of all that lies behind the first takes less."""
-
-_Item = TypeVar("_Item")
-_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +89,6 @@ def objects_of_runs(
         listed = grouped((stored for stored in behind if stored.name.count("/") == 2), _run_of)
         objects |= {run_id: listed[run_id] for run_id in {*run_ids, *newest} & listed.keys()}
     return objects
-
-
-def abreast(ask: Callable[[_Item], _Answer], items: Iterable[_Item]) -> list[_Answer]:
-    """Ask for several objects at once, and return the answers in order; the first failure is raised."""
-    with ThreadPoolExecutor(TRANSFERS, thread_name_prefix="maintainer-fetch") as pool:
-        return list(pool.map(ask, items))
 
 
 def _run_of(stored: StoredObject) -> str:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
+from obstore.store import MemoryStore
 
+from maintainer.engine.store.object_storage import ObjectStorage
 from maintainer.errors import Refused
 from maintainer.journal.event_log import EVENTS_FILE, EventLog
 from maintainer.journal.folder import atomic_files
 from maintainer.journal.folder.atomic_files import FolderUnwritable, LockHeld, exclusive
+from maintainer.journal.folder.documents import LocalDocuments, StoredDocument, documents_in
 from maintainer.journal.folder.run_folder import new_run_id
 from maintainer.journal.leases import (
     LONGEST_SECONDS,
@@ -279,3 +284,59 @@ def test_a_lease_is_given_back_though_a_read_fails_and_if_none_succeeds_it_is_sa
     assert left is not None
     assert left.strerror == "Input/output error"
     assert [holder.table for _, holder in all_leases(local_leases(tmp_path / "runs"))] == [TABLE]
+
+
+def test_the_lease_of_a_table_that_nobody_had_for_a_month_is_deleted_and_no_other(tmp_path: Path) -> None:
+    clock = Hours()
+    clock.now = time.time_ns() // 1_000_000
+    first, last = leases(tmp_path, clock), leases(tmp_path, clock, 2)
+    given = {days: first.acquire(f"{days}@file:/lake/t", f"t{days}") for days in (0, 29, 31)}
+    first.close()
+    for days, lease in given.items():
+        os.utime(path_of(tmp_path, lease), (time.time() - days * 86_400,) * 2)
+    last.close()
+    assert {days: path_of(tmp_path, lease).exists() for days, lease in given.items()} == {0: True, 29: True, 31: False}
+    assert not [*(tmp_path / "leases").glob(".31@*")], "and its lock file"
+
+
+def test_leases_on_a_store_are_deleted_by_its_clock(tmp_path: Path) -> None:
+    storage, clock = ObjectStorage(MemoryStore(), "memory://state"), Hours()
+    clock.now = time.time_ns() // 1_000_000
+    shared = documents_in(storage, "leases")
+    held = Leases(tmp_path, "20261121T220000Z-0000", clock, documents=shared)
+    held.acquire(KEY, TABLE)
+    held.close()
+    later = Leases(tmp_path, "20261121T220001Z-0000", clock, documents=shared)
+    for days, num_left in ((29, 1), (31, 0)):
+        clock.now = time.time_ns() // 1_000_000 + days * 86_400_000
+        later.close()
+        assert len(shared.names()) == num_left
+
+
+def test_a_lease_that_was_deleted_and_given_anew_is_not_renewed_by_whoever_had_it(tmp_path: Path) -> None:
+    """Its token is the same again."""
+    clock = Hours()
+    sleeper, next_run = leases(tmp_path, clock), leases(tmp_path, clock, 2)
+    old = sleeper.acquire(KEY, TABLE)
+    path_of(tmp_path, old).unlink()
+    new = next_run.acquire(KEY, TABLE)
+    assert new.token == old.token
+    sleeper.renew()
+    next_run.check(new, TABLE)
+    with pytest.raises(Refused, match="was lost"):
+        sleeper.check(old, TABLE)
+
+
+def test_leases_are_read_side_by_side(tmp_path: Path) -> None:
+    clock, together = Hours(), threading.Barrier(4)
+    given = leases(tmp_path, clock)
+    for number in range(4):
+        given.acquire(f"{number}@file:/lake/t", f"t{number}")
+
+    class Slow(LocalDocuments):
+        def read(self, name: str) -> StoredDocument | None:
+            together.wait(20)
+            return super().read(name)
+
+    assert [holder.table for _, holder in all_leases(Slow(tmp_path / "leases"))] == ["t0", "t1", "t2", "t3"]
+    given.close()

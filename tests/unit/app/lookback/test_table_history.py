@@ -5,11 +5,13 @@ Commits of the writers' hook come into the ledger with the next apply: each once
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from maintainer.app.lookback import hook_commits
 from maintainer.app.lookback.hook_commits import LOOKED_FILE, append_hook_commits
 from maintainer.app.lookback.table_history import beside_ours
 from maintainer.app.project_folders import Project
@@ -143,6 +145,17 @@ def test_each_commit_comes_once(looks: Looks) -> None:
     row = looks.ledger.held[-1]
     assert (row.table, row.kind, row.step_id) == ("s.t", "auto_compact", "s.t/auto_compact")
     assert (row.table_id, row.location) == (looks.table.table_id, looks.table.location)
+
+
+def test_logs_that_were_not_searched_for_long_are_forgotten(looks: Looks, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks.looked.write_text(json.dumps({f"gone-{number}": number for number in range(5)}))
+    monkeypatch.setattr(hook_commits, "MAX_LOGS_REMEMBERED", 3)
+    assert looks.look() == []
+    kept = list(json.loads(looks.looked.read_text()))
+    assert (len(kept), kept[:2]) == (3, ["gone-3", "gone-4"])
+    looks.hook()
+    assert looks.look() == [("1", 2)]
+    assert list(json.loads(looks.looked.read_text())) == kept
 
 
 def test_a_copy_with_the_id_of_its_original_is_looked_at_by_itself(looks: Looks) -> None:
