@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 from maintainer.app import operations
 from maintainer.app.engine_access import EngineOptions
@@ -31,7 +32,14 @@ from maintainer.report.html.page import notebook_html
 from maintainer.report.text_layout import tables_and_ledger
 from maintainer.units import count_of
 
+_Item = TypeVar("_Item")
+
 _MAX_ERRORS_SHOWN = 20
+
+
+def _items(given: str | Sequence[_Item]) -> tuple[str | _Item, ...]:
+    """Take a text for a list of one: it is a sequence, too, but of letters."""
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 class Project:
@@ -88,7 +96,7 @@ class Project:
         >>> [table.name for table in project.tables(exclude=["lake/r*"])]
         ['lake/orders']
         """
-        spec = RunSpec(SelectionOptions(tuple(select), tuple(exclude)))
+        spec = RunSpec(SelectionOptions(_items(select), _items(exclude)))
         project = self._known = search_tables(self._project, spec.engine)
         chosen = chosen_tables(project, spec, command="list").with_a_table()
         for problem in chosen.problems:
@@ -143,9 +151,9 @@ class Project:
         False
         """
         spec = RunSpec(
-            SelectionOptions(tuple(select), tuple(exclude), since),
+            SelectionOptions(_items(select), _items(exclude), since),
             engine=EngineOptions(spark=spark),
-            planning=PlanOptions(ignore_windows, ignore_every, lanes=tuple(Lane(lane) for lane in lanes)),
+            planning=PlanOptions(ignore_windows, ignore_every, lanes=tuple(Lane(lane) for lane in _items(lanes))),
             plan_jobs=jobs,
         )
         return Plan(operations.plan(self._project, spec).plan, self._project)
@@ -204,12 +212,12 @@ class Project:
         if plan is not None and (select or exclude or since):
             raise ValueError("a plan already names its tables: leave out select, exclude and since")
         spec = RunSpec(
-            SelectionOptions(tuple(select), tuple(exclude), since),
+            SelectionOptions(_items(select), _items(exclude), since),
             engine=EngineOptions(spark=spark),
             jobs=jobs,
             fail_fast=fail_fast,
             max_failures=max_failures,
-            batches=None if batches is None else parse_batches(",".join(map(str, batches))),
+            batches=None if batches is None else parse_batches(",".join(map(str, _items(batches)))),
             timeout_seconds=timeout_seconds,
             exact=exact,
             all_or_nothing=all_or_nothing,
@@ -241,7 +249,7 @@ class Project:
         >>> [(row.table, row.state, row.num_files) for row in project.status()]
         [('lake/orders', 'due', 3), ('lake/returns', 'ok', 1)]
         """
-        selection = SelectionOptions(tuple(select), tuple(exclude))
+        selection = SelectionOptions(_items(select), _items(exclude))
         spec = RunSpec(selection, engine=EngineOptions(spark=spark), jobs=jobs)
         return status_of(self._project, spec, scheduled=scheduled)
 

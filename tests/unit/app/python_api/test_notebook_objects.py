@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,7 +19,9 @@ from maintainer import Plan, Project, Run, RunFailed
 from maintainer.app.project_folders import Project as LoadedProject
 from maintainer.app.python_api import Rows, Text
 from maintainer.app.running.run_listener import RunResult
+from maintainer.app.selection.run_spec import RunSpec
 from maintainer.errors import ExitCode, ProjectError, Refused
+from maintainer.model.plan.lanes import Lane
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
 from maintainer.model.table.table_facts import TableRef
 from maintainer.report.document.blocks import Row, TableBlock
@@ -109,6 +112,29 @@ def test_a_project_and_its_tables(project: Project) -> None:
     with pytest.raises(ProjectError) as caught:
         project.table("sales.nobody")
     assert caught.value.code == "E613"
+
+
+def test_a_text_is_one_item_and_not_its_letters(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    items, orders = project.tables()
+    assert project.tables(select="tag:nightly") == (orders,)
+    assert project.tables(exclude="sales.orders") == (items,)
+    asked: list[RunSpec] = []
+
+    def ask(_project: object, spec: RunSpec, *_: object, **__: object) -> None:
+        asked.append(spec)
+        raise KeyboardInterrupt
+
+    calls: dict[str, Callable[[], object]] = {
+        "maintainer.app.operations.plan": lambda: project.plan(select="a b", exclude="c", lanes="copy"),
+        "maintainer.app.python_api.project_api.run_of": lambda: project.apply(select="a b", exclude="c", batches="1,5"),
+        "maintainer.app.python_api.project_api.status_of": lambda: project.status(select="a b", exclude="c"),
+    }
+    for name, call in calls.items():
+        monkeypatch.setattr(name, ask)
+        with pytest.raises(KeyboardInterrupt):
+            call()
+    assert [(spec.selection.select, spec.selection.exclude) for spec in asked] == [(("a b",), ("c",))] * 3
+    assert (asked[0].planning.lanes, asked[1].batches) == ((Lane.COPY,), (1, 5))
 
 
 def test_a_project_counts_the_tables_that_its_rules_manage(tmp_path: Path) -> None:
