@@ -77,8 +77,15 @@ def name_parts(identifier: str) -> tuple[str, ...]:
 
 
 def plain_name(ref: TableRef) -> str:
-    """Return what globs are matched against: a path as it is, a name without back-ticks and session catalog."""
-    return ref.location if ref.is_path else ".".join(plain_parts(ref))
+    """Return what globs are matched against: a path, or a name without back-ticks and session catalog."""
+    return _in_one_scheme(ref.location) if ref.is_path else ".".join(plain_parts(ref))
+
+
+def _in_one_scheme(location: str) -> str:
+    """Spell the scheme as all that reach the same objects are: ``s3a:`` is ``s3:``."""
+    scheme, colon, rest = location.partition(":")
+    known = STORE_KINDS.get(scheme)
+    return f"{known.spelled if known else scheme}{colon}{rest}"
 
 
 def plain_parts(ref: TableRef) -> tuple[str, ...]:
@@ -94,9 +101,7 @@ def name_key(ref: TableRef) -> str:
     Spark's names do not depend on case; a name of one part is in the schema ``default``.
     """
     if ref.is_path:
-        scheme, colon, rest = ref.location.partition(":")
-        known = STORE_KINDS.get(scheme)
-        return f"path:{known.spelled if known else scheme}{colon}{rest}"
+        return f"path:{plain_name(ref)}"
     name = plain_name(ref).lower()
     return f"name:{name}" if "." in name else f"name:default.{name}"
 
@@ -159,9 +164,16 @@ class TableMatch:
     tags: tuple[str, ...] | None = None
     min_size_bytes: int = 0
 
-    def fits_name(self, name: str) -> bool:
-        """Tell whether the rule may reach a table with this `plain_name`, whatever its tags are."""
-        return (self.tables is None or name_matches(name, self.tables)) and not name_matches(name, self.exclude)
+    def fits_name(self, name: str, others: Iterable[str] = ()) -> bool:
+        """Tell whether the rule may reach a table with this `plain_name`, whatever its tags are.
+
+        Args:
+            name: The table's.
+            others: Further names of it: what is excluded by one of them is excluded.
+        """
+        if self.tables is not None and not name_matches(name, self.tables):
+            return False
+        return not any(name_matches(each, self.exclude) for each in (name, *others))
 
     def fits_tags(self, tags: Iterable[str]) -> bool:
         """Tell whether the rule asks for no tag, or for one of these."""
@@ -183,7 +195,7 @@ def absolute_glob(glob: str, root: Path) -> str:
     """Return a glob that can be compared with `plain_name`: paths absolute, names without session catalog."""
     if "/" in glob:
         # The folder of the project is text, whatever characters its name has.
-        return glob if glob.startswith("*") else absolute_path(glob, Path(escape(os.fspath(root))))
+        return glob if glob.startswith("*") else _in_one_scheme(absolute_path(glob, Path(escape(os.fspath(root)))))
     return glob.removeprefix("spark_catalog.").replace("`", "")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -14,6 +14,7 @@ from maintainer.errors import ProjectError
 from maintainer.journal.folder.atomic_files import write_atomically, writing
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.project_settings import LEDGER_POLICY
+from maintainer.policy.project.table_search import FoundTable, TableSearch
 from maintainer.policy.table_names import absolute_path, name_key, table_ref
 
 if TYPE_CHECKING:
@@ -75,6 +76,9 @@ def inventory(
     places: dict[str, list[LocatedTable]] = {}
     for table in located_tables:
         places.setdefault(storage.place_at(table.location) or _place(table.location), []).append(table)
+    # A rule may exclude a table by any of its names.
+    search = TableSearch(tuple(FoundTable(tuple(table.table for table in tables)) for tables in places.values()))
+    project = replace(project, search=search)
     for place, tables in places.items():
         keys = [*(name_key(table.table) for table in tables), _place(tables[0].location)]
         key = next((key for key in keys if key in named), reached.get(place))

@@ -141,8 +141,8 @@ def retry_command(context: CliContext, run: str | None, spec: RunSpec, yes: bool
     run_ids = {each.run_id for each in runs if each.tables} | ({rest.run_id} if chosen.places else set())
     origin = f"retry:{run_ids.pop()}" if len(run_ids) == 1 else f"retry:{len(run_ids)} runs"
     spec = replace(spec, tables=tables | chosen.places, origin=origin)
-    if chosen.places:
-        project = unsearched  # and is searched now
+    if chosen.places or any(rule.match.exclude for rule in project.loaded.rules):
+        project = unsearched  # and is searched now: runs do not know the other names, by which a rule may exclude
     listener = RunOutput(context, project, output, ask=not yes)
     return exit_code_of(operations.apply(project, spec, listener=listener), output)
 

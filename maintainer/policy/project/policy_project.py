@@ -193,8 +193,7 @@ class LoadedProject:
     def ledger(self) -> TableRef | None:
         """The ledger, where it is kept by the policy of its own; None where a file names it, or it is not there yet."""
         ref = ledger_ref(self.project, self.root)
-        named = any(table.key == name_key(ref) for table in self.tables)
-        return None if named or not may_be_there(ref) else ref
+        return None if any(table.key == name_key(ref) for table in self.tables) or not may_be_there(ref) else ref
 
     def resolved(self) -> tuple[ResolvedPolicy, ...]:
         """Return the effective policy of every table, and of the ledger, sorted by table.
@@ -255,17 +254,20 @@ class LoadedProject:
 
     def manager_of(self, ref: TableRef) -> RuleSource | None:
         """Return the rule that manages a table which no file names, None if none does; nothing is looked for."""
-        return managing_rule(ref, self.managing_rules, self.project.places)
+        return managing_rule(ref, self.managing_rules, self.project.places, self._names_of(ref))
 
     def match_rules_for(self, ref: TableRef, tags: Iterable[str] = ()) -> tuple[RuleSource, ...]:
         """Return the rules that reach a table with these tags of its own, from low to high priority, at any size."""
-        return reaching_rules(self.rules, plain_name(ref), own_tags([frozenset(tags), *self._default_tags]))
+        all_tags = own_tags([frozenset(tags), *self._default_tags])
+        return reaching_rules(self.rules, plain_name(ref), all_tags, self._names_of(ref))
+
+    def _names_of(self, ref: TableRef) -> tuple[str, ...]:
+        return () if self.search is None else self.search.names_of(ref)
 
     @cached_property
     def _default_tags(self) -> tuple[frozenset[str], ...]:
         setting = None if self.defaults is None else self.defaults.leaves.get(TAGS)
-        given = None if setting is None else tags_of(setting.value)
-        return () if given is None else (given,)
+        return () if setting is None or (given := tags_of(setting.value)) is None else (given,)
 
     @cached_property
     def rules_by_file(self) -> Mapping[str, tuple[RuleSource, ...]]:
@@ -323,17 +325,16 @@ class LoadedProject:
         if self.search is not None and self.search.is_recorded and may_be_an_end(identifier):
             rules = f"this command does not look into {places_text(self.project.places)}"
             write_one = "write its whole name; `maintainer list` looks, and has all names"
-        what, where = f"no policy names `{identifier}`, and {rules}", None
-        for rule in reversed(self.rules):
-            if (line := rule.excluded_at(plain_name(ref))) is not None:
-                what, where = f"`match.exclude` leaves `{identifier}` out", f"{rule.document.file}:{line}"
-                break
+        what = f"no policy names `{identifier}`, and {rules}"
+        excluded = (rule.excluded_at(plain_name(ref), self._names_of(ref)) for rule in reversed(self.rules))
+        where = next((place for place in excluded if place is not None), None)
         managed = {resolution.policy.table.identifier for resolution in self.managed.resolutions}
         not_read = {table_ref(written, self.root).identifier for written in self.not_read}
         near = nearest_table(identifier, {table.ref.identifier for table in self.tables} | managed | not_read)
         near = near or nearest(identifier, {*(table.written for table in self.tables), *self.not_read})
         help_text = f"did you mean `{near}`?" if near else write_one
         if where is not None:
+            what = f"`match.exclude` leaves `{identifier}` out"
             help_text = f"to maintain it, remove that item, or {write_one}"
         return ProjectError(what, code="E613", where=where, found=identifier, help=help_text)
 

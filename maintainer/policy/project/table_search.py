@@ -11,8 +11,9 @@ without it a night that reached half of the lake would look like one that had no
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, assert_never
 
@@ -151,6 +152,11 @@ class FoundTable:
         keys = {*(name_key(name) for name in self.names), *self.aliases}
         return not keys.isdisjoint(identities)
 
+    @property
+    def plain_names(self) -> tuple[str, ...]:
+        """Every name that globs of a rule are compared with."""
+        return (*map(plain_name, self.names), *(alias.partition(":")[2] for alias in self.aliases))
+
 
 @dataclass(frozen=True, slots=True)
 class TableProblem:
@@ -172,7 +178,7 @@ class TableProblem:
         return SearchPlaces((self.table.location,)).cover(ref) if self.table.is_path else not ref.is_path
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TableSearch:
     """What one search found in all declared places, and which of them it could not search to the end.
 
@@ -193,6 +199,18 @@ class TableSearch:
         """Tell whether a table may lie in a place that was not searched to its end."""
         return any(place.may_hold(ref) for place in self.problems)
 
+    def names_of(self, ref: TableRef) -> tuple[str, ...]:
+        """Return all plain names under which a table was found; none of one that was found under no name but its own.
+
+        A table file's is found, too, by the path or the name that the file does not have.
+        """
+        return self._names_by_key.get(name_key(ref), ())
+
+    @cached_property
+    def _names_by_key(self) -> Mapping[str, tuple[str, ...]]:
+        several = [table for table in self.tables if len(table.names) + len(table.aliases) > 1]
+        return {key: table.plain_names for table in several for key in (*map(name_key, table.names), *table.aliases)}
+
     def managed_by(
         self, rules: Sequence[RuleSource], places: SearchPlaces, named: Iterable[str]
     ) -> Iterator[tuple[TableRef, RuleSource]]:
@@ -207,7 +225,7 @@ class TableSearch:
         for table in self.tables:
             if table.is_one_of(keys):
                 continue
-            pairs = ((name, managing_rule(name, rules, places)) for name in table.names)
+            pairs = ((name, managing_rule(name, rules, places, table.plain_names)) for name in table.names)
             managed = next(((name, rule) for name, rule in pairs if rule is not None), None)
             if managed is not None:
                 yield managed
@@ -221,18 +239,22 @@ class ManagedTables:
     refused: tuple[TableProblem, ...] = ()
 
 
-def managing_rule(ref: TableRef, rules: Sequence[RuleSource], places: SearchPlaces) -> RuleSource | None:
+def managing_rule(
+    ref: TableRef, rules: Sequence[RuleSource], places: SearchPlaces, others: Collection[str] = ()
+) -> RuleSource | None:
     """Return the rule of the highest priority that manages a table, None if none does.
 
     Args:
         ref: The table.
         rules: The rules that manage, from low to high priority.
         places: Where tables are looked for.
+        others: Further names of the table, by which a rule may exclude it.
     """
     if not places.cover(ref):
         return None
     name = plain_name(ref)
-    return next((rule for rule in reversed(rules) if rule.match.fits_name(name) and rule.match.fits_tags(())), None)
+    fitting = (rule for rule in reversed(rules) if rule.match.fits_name(name, others) and rule.match.fits_tags(()))
+    return next(fitting, None)
 
 
 def check_managing(rules: Iterable[RuleSource], places: SearchPlaces) -> Iterator[Diagnostic]:

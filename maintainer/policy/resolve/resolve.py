@@ -5,7 +5,7 @@ Table files, rules and profiles each give a level.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache, reduce
 from pathlib import Path
@@ -102,12 +102,17 @@ class RuleSource(_Source):
         span = self.document.key_span_of(("match", "minSize"))
         return Origin(self.document.file, span.line, span.column)
 
-    def excluded_at(self, name: str) -> int | None:
-        """Return the line of ``match.exclude`` that alone keeps the rule from a table; None if none does."""
+    def excluded_at(self, name: str, others: Iterable[str] = ()) -> str | None:
+        """Return file and line of ``match.exclude`` that alone keeps the rule from a table; None if none does.
+
+        The names are as for `TableMatch.fits_name`.
+        """
         if not (replace(self.match, exclude=()).fits_name(name) and self.match.fits_tags(())):
             return None
-        at = next((at for at, glob in enumerate(self.match.exclude) if name_matches(name, (glob,))), None)
-        return None if at is None else self.document.span_of(("match", "exclude", at)).line
+        names = (name, *others)
+        globs = enumerate(self.match.exclude)
+        at = next((at for at, glob in globs if any(name_matches(each, (glob,)) for each in names)), None)
+        return None if at is None else f"{self.document.file}:{self.document.span_of(('match', 'exclude', at)).line}"
 
 
 @dataclass(frozen=True)
@@ -161,7 +166,9 @@ def own_tags(levels: Iterable[frozenset[str] | None]) -> frozenset[str]:
     return frozenset().union(*(tags for tags in levels if tags is not None))
 
 
-def reaching_rules(rules: Sequence[RuleSource], name: str, tags: frozenset[str]) -> tuple[RuleSource, ...]:
+def reaching_rules(
+    rules: Sequence[RuleSource], name: str, tags: frozenset[str], others: Collection[str] = ()
+) -> tuple[RuleSource, ...]:
     """Return the rules that reach a table, in their order.
 
     ``match.tags`` finds every tag of the table, also those that other rules give it. Tags only add up, and a rule takes
@@ -172,8 +179,9 @@ def reaching_rules(rules: Sequence[RuleSource], name: str, tags: frozenset[str])
         rules: All rules.
         name: The table's `plain_name`.
         tags: Those of its file, of the profiles that it extends, and of the project's defaults.
+        others: Its further names.
     """
-    named = [rule for rule in rules if rule.match.fits_name(name)]
+    named = [rule for rule in rules if rule.match.fits_name(name, others)]
     while True:
         reaching = tuple(rule for rule in named if rule.match.fits_tags(tags))
         all_tags = own_tags([tags, *(rule.tags for rule in reaching)])

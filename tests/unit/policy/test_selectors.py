@@ -92,6 +92,13 @@ def test_what_is_excluded_is_left_out_even_if_it_was_named(project: LoadedProjec
     assert chosen(project, "sales.*", exclude=("nothing.like.it",)) == {"sales.orders", "sales.items"}
 
 
+@pytest.mark.parametrize("scheme", ["s3", "s3a", "s3n"])
+def test_one_store_has_one_name_in_globs(tmp_path: Path, scheme: str) -> None:
+    project = loaded(tmp_path, {"policies/a.yml": "table: s3a://b/a\n", "policies/b.yml": "table: s3://b/b\n"})
+    assert chosen(project, f"{scheme}://b/*") == {"s3a://b/a", "s3://b/b"}
+    assert chosen(project, exclude=(f"{scheme}://b/a*",)) == {"s3://b/b"}
+
+
 def test_a_file_of_selectors_holds_one_a_line(project: LoadedProject) -> None:
     (project.root / "tables.txt").write_text("# tonight\nsales.orders  # the big one\n\ntag:nightly,crm.*\n")
     assert chosen(project, "@tables.txt") == {"sales.orders", "crm.leads"}

@@ -14,7 +14,11 @@ import deltalake
 import pyarrow as pa
 import pytest
 
+from maintainer.app.engine_access import EngineOptions
+from maintainer.app.project_folders import Project
+from maintainer.app.selection.managed_search import search_tables
 from maintainer.app.selection.recorded_tables import RecordedTable, TableIndex
+from maintainer.app.selection.run_spec import RunSpec
 from maintainer.cli.main import run
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.delta.storage.file_store import java_quote
@@ -100,8 +104,10 @@ def taken_up(root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     """What `retry` hands to apply, and what it says."""
     chosen: list[frozenset[str]] = []
 
-    def record(_project: object, spec: object, **_others: object) -> None:
-        chosen.append(spec.tables)  # type: ignore[attr-defined]
+    def record(project: Project, spec: RunSpec, **_others: object) -> None:
+        known = search_tables(project, EngineOptions())
+        managed = {policy.table.identifier for policy in known.policies}
+        chosen.append((spec.tables or frozenset()) & managed)
 
     monkeypatch.setattr("maintainer.app.operations.apply", record)
     monkeypatch.setattr("maintainer.cli.act.run_commands.exit_code_of", lambda _result, _output: 0)
@@ -155,6 +161,19 @@ class TestARename:
         chosen, said = taken_up(root, capsys, monkeypatch)
         assert chosen == set()
         assert "lake/orders is another table now, with another id, and is left out" in said
+
+
+def test_a_table_that_a_rule_excludes_by_another_name_is_not_taken_up(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = write_project(tmp_path, {"maintainer.yml": "roots: [by_link, lake]\n"})
+    (root / "by_link").symlink_to(root / "lake")
+    write_run(root, "by_link/orders", table(root, "orders"))
+    every = "match: {tables: ['*']}\nmanage: true\n"
+    write_project(root, {"policies/every.yml": every})
+    assert taken_up(root, capsys, monkeypatch)[0] == {"by_link/orders"}
+    write_project(root, {"policies/every.yml": every.replace("]}", "], exclude: [lake/orders]}")})
+    assert taken_up(root, capsys, monkeypatch)[0] == set()
 
 
 class TestOnAStore:

@@ -54,6 +54,15 @@ def test_what_is_found_is_managed_ruled_or_unmanaged_and_what_is_not_found_is_mi
     assert Care.MISSING not in {entry.care for entry in inventory(project, located_tables, whole_catalog=False)}
 
 
+def test_a_table_that_a_rule_excludes_by_another_name_is_managed_by_none(tmp_path: Path) -> None:
+    rule = "match: {tables: ['lake/*'], exclude: [sales.pii]}\nmanage: true\n"
+    project = loaded(tmp_path, {"policies/r.yml": rule, "maintainer.yml": "roots: [lake]\n"})
+    found = [located_at(f"file:{tmp_path}/lake/pii", tmp_path)]
+    assert cares(inventory(project, found, whole_catalog=False)) == {"lake/pii": ("managed", "policies/r.yml:2")}
+    found.append(LocatedTable(TableRef("sales.pii"), f"file:{tmp_path}/lake/pii"))
+    assert cares(inventory(project, found, whole_catalog=False)) == {"sales.pii": ("unmanaged", None)}
+
+
 def test_the_ledger_is_managed_by_a_policy_of_its_own(tmp_path: Path) -> None:
     (tmp_path / ".maintainer" / "ledger" / "_delta_log").mkdir(parents=True)
     (tmp_path / ".maintainer" / "ledger" / "_delta_log" / "00000000000000000000.json").write_text("")
