@@ -22,7 +22,7 @@ class RequestTerm(Enum):
     """What asks a store for something, in the words of the page on costs, and what it asks each time."""
 
     RUN = "a run that does something", StoreRequests(reads=1, looks=2, lists=1, writes=2, deletions=1)
-    STATE = "its state and ledger on a store", StoreRequests(reads=40, looks=8, lists=20, writes=20, deletions=2)
+    STATE = "its state and ledger on a store", StoreRequests(reads=9, looks=8, lists=21, writes=11, deletions=1)
     STATE_STEP = "the same for each step", StoreRequests(reads=4, writes=8)
     LOOK = "a look at a table", StoreRequests(lists=1)
     CHECKPOINT_READ = "its last checkpoint", StoreRequests(reads=1)
