@@ -29,10 +29,10 @@ class RequestTerm(Enum):
     COMMIT_READ = "each commit since", StoreRequests(reads=1)
     EARLIER_COMMIT = "each earlier commit of a week, up to 100, before a rewrite", StoreRequests(reads=1)
     STEPS = "a table with steps, beside the look", StoreRequests(lists=1)
-    CHECKPOINT_AGAIN = "its checkpoint, for Delta", StoreRequests(reads=7, looks=8, lists=4)
     REWRITE = "a commit of new files", StoreRequests(reads=2, looks=9, lists=6, writes=3)
     PROPERTIES = "a commit of properties", StoreRequests(reads=2, looks=5, lists=7, writes=3)
     CHECKPOINT = "a checkpoint that falls due", StoreRequests(lists=1, writes=2)
+    CHECKPOINT_AGAIN = "the one before it, to make it", StoreRequests(reads=7, looks=8, lists=4)
     COMMIT_AGAIN = "each commit since a checkpoint, for Delta", StoreRequests(reads=1, looks=1)
     READ = "a file read in lane `copy` or `local`", StoreRequests(reads=1)
     WRITTEN = "a file written by them", StoreRequests(reads=1, looks=2, lists=1, writes=1)
@@ -80,7 +80,7 @@ def _look_terms(table: TablePlan, observed: Observed) -> Counter[RequestTerm]:
     num_read = _num_commits_read(observed)
     terms = Counter({RequestTerm.LOOK: 1, RequestTerm.COMMIT_READ: num_read})
     if observed.first_commit_read != 0:
-        terms.update([RequestTerm.CHECKPOINT_READ, *([RequestTerm.CHECKPOINT_AGAIN] if table.steps else ())])
+        terms[RequestTerm.CHECKPOINT_READ] = 1
     if table.steps:
         terms[RequestTerm.STEPS] = 1
     if table.rewrites and table.writers is not None:
@@ -114,6 +114,7 @@ def step_terms(table: TablePlan) -> list[Counter[RequestTerm]]:
             version, since_checkpoint = version + 1, since_checkpoint + 1
             if observed.checkpoint_interval and version % observed.checkpoint_interval == 0:
                 terms[RequestTerm.CHECKPOINT] += 1
+                terms[RequestTerm.CHECKPOINT_AGAIN] += observed.first_commit_read != 0
                 if isinstance(step, SetPropertiesStep):  # by a command of Delta's, which writes the checkpoint, too
                     terms[RequestTerm.COMMIT_AGAIN] += since_checkpoint
                 since_checkpoint = 0
