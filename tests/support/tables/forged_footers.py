@@ -65,7 +65,7 @@ def _bounds(path: Path, columns: Collection[str]) -> list[tuple[bytes, bytes]]:
             chunk = metadata.row_group(group).column(column)
             said = chunk.statistics
             is_judged = chunk.path_in_schema.split(".")[0] in columns and ".list." not in chunk.path_in_schema
-            if is_judged and said is not None and said.has_min_max and said.min < said.max:  # no NaN
+            if is_judged and said is not None and said.has_min_max and said.min <= said.max:  # no NaN
                 found.append((_raw(said.min_raw, chunk.physical_type), _raw(said.max_raw, chunk.physical_type)))
     return found
 

@@ -15,8 +15,9 @@ import pytest
 
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.log.statistics_columns import statistics_columns
+from maintainer.delta.proof.second_engine.column_values import CannotCompareError, OtherTypeError
 from maintainer.delta.proof.statistics_figures import RowFigures
-from maintainer.delta.rewrite import rewrite_proof
+from maintainer.delta.rewrite import proof_parts, rewrite_proof
 from maintainer.delta.rewrite.rewrite_proof import judge_landed
 from maintainer.delta.storage.local_files import OnDisk
 from maintainer.errors import VerificationFailed
@@ -90,3 +91,24 @@ def test_statistics_of_a_file_of_which_rows_were_deleted_are_judged_by_its_rows_
         part = cast(Any, SimpleNamespace(written=(written,), measured=measured))
         with pytest.raises(VerificationFailed, match="do not fit their rows") if is_wrong else nullcontext():
             rewrite_proof._prove_statistics(job, part)
+
+
+@pytest.mark.parametrize(("error", "asked"), [(OtherTypeError, ["DuckDB"]), (CannotCompareError, ["DuckDB", "Spark"])])
+def test_a_new_file_of_other_types_is_not_left_to_spark(
+    monkeypatch: pytest.MonkeyPatch, error: type[CannotCompareError], asked: list[str]
+) -> None:
+    """On a store nobody would look at its types again; what cannot be compared is Spark's."""
+    provers: list[str] = []
+
+    def part(job: Any, prover: proof_parts.Prover, bins: tuple[int, ...]) -> str:
+        provers.append(prover)
+        if prover is proof_parts.Prover.DUCKDB:
+            raise error("a reason")
+        return "proven"
+
+    monkeypatch.setattr(proof_parts, "_prover_of", lambda job, number: proof_parts.Prover.DUCKDB)
+    monkeypatch.setattr(proof_parts, "_part", part)
+    job: Any = SimpleNamespace(batch=SimpleNamespace(bins=[0]), spread=None, where="t")
+    with pytest.raises(OtherTypeError) if error is OtherTypeError else nullcontext():
+        assert len(proof_parts.parts_of(job)) == 1
+    assert provers == asked
