@@ -69,6 +69,9 @@ class Method(enum.StrEnum):
     UNMANAGED = "unmanaged"
 
 
+_LASTING = (Method.TABLE, Method.TAG, Method.PATH, Method.OWNER)
+"""What files alone answer, and no run changes."""
+
 _WORDS = {"due": Method.DUE, "drifted": Method.DRIFTED, "unmanaged": Method.UNMANAGED}
 _ALLOWED_VALUES = {Method.STATE: ("modified",), Method.RESULT: tuple(ENDS_BY_RESULT)}
 _ALLOWED = "a name, a glob, tag:, path:, owner:, state:modified, result:failed, due, drifted, @file"
@@ -193,12 +196,27 @@ def _bad_term(text: str, whole: str, help: str) -> ProjectError:
 
 
 def select(
-    policies: Sequence[_P], include: Selector, exclude: Selector, context: SelectorContext, *, allow_empty: bool = False
+    policies: Sequence[_P],
+    include: Selector,
+    exclude: Selector,
+    context: SelectorContext,
+    *,
+    allow_empty: bool = False,
+    knows_all: bool = True,
 ) -> tuple[_P, ...]:
     """Return the policies that are chosen and not excluded, in the order given.
 
-    Every alternative of ``include`` must match something: a misspelt tag beside a good one would otherwise
-    leave tables out in silence.
+    Every alternative must match something: a misspelt tag beside a good one would otherwise leave tables out in
+    silence, or let in one that was to be left out. Of what is excluded only names, tags, owners and files must: that
+    nothing failed, or is due, is no mistake.
+
+    Args:
+        policies: What to choose from.
+        include: What is chosen; everything without alternatives.
+        exclude: What is left out.
+        context: What the command knows.
+        allow_empty: Whether nothing may match.
+        knows_all: Whether there are no other tables, which an exclusion might mean.
 
     Raises:
         ProjectError: E623 nothing matches and ``allow_empty`` is not set. E624 the command cannot know the
@@ -209,9 +227,14 @@ def select(
     for terms in include.alternatives:
         matching = _matching(terms, candidates, context)
         if not matching and not allow_empty:
-            raise _nothing(terms, policies, context)
+            raise _nothing(terms, policies, context, "selects")
         chosen |= matching
-    dropped = {table for terms in exclude.alternatives for table in _matching(terms, candidates, context)}
+    dropped: set[str] = set()
+    for terms in exclude.alternatives:
+        matching = _matching(terms, candidates, context)
+        if not matching and knows_all and not allow_empty and all(term.method in _LASTING for term in terms):
+            raise _nothing(terms, policies, context, "excludes")
+        dropped |= matching
     remaining = chosen - dropped
     selected = tuple(
         policy for policy, candidate in zip(policies, candidates, strict=True) if candidate.identity in remaining
@@ -257,7 +280,7 @@ def check_answerable(selector: Selector, context: SelectorContext) -> None:
 
 
 def _answerable(term: SelectorTerm, context: SelectorContext) -> None:
-    if term.method in (Method.TABLE, Method.TAG, Method.PATH, Method.OWNER) or term.method in context.answers:
+    if term.method in _LASTING or term.method in context.answers:
         return
     if term.method is Method.STATE:
         help = "add `--since REF`, such as `--since origin/main`"
@@ -314,7 +337,9 @@ def in_path(file: str, value: str, root: Path) -> bool:
     return relative in ("", ".") or file == relative or file.startswith(relative + "/")
 
 
-def _nothing(terms: tuple[SelectorTerm, ...], policies: Sequence[Selectable], context: SelectorContext) -> ProjectError:
+def _nothing(
+    terms: tuple[SelectorTerm, ...], policies: Sequence[Selectable], context: SelectorContext, verb: str
+) -> ProjectError:
     text = ",".join(term.text for term in terms)
     hints = []
     for term in terms:
@@ -335,7 +360,7 @@ def _nothing(terms: tuple[SelectorTerm, ...], policies: Sequence[Selectable], co
     if sum(term.method is Method.TABLE for term in terms) > 1:
         hints.append("A comma means and: put a space between several tables.")
     help = " ".join([*hints, "`maintainer list` shows all tables; --allow-empty if nothing is right"])
-    return NothingSelected(f"`{text}` selects nothing", found=text, help=help)
+    return NothingSelected(f"`{text}` {verb} nothing", found=text, help=help)
 
 
 def _known(method: Method, policies: Sequence[Selectable]) -> set[str]:

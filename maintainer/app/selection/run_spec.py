@@ -145,7 +145,9 @@ def choose(
     check_answerable(leave_out, context)
     # That nothing is due is an answer; that nothing could be is a misspelt name, and was found before the look.
     allow_empty = options.allow_empty or not isinstance(plans, NoPlans)
-    return select(candidates, include, leave_out, context, allow_empty=allow_empty)
+    search = project.search
+    knows_all = not project.searches or (search is not None and not search.is_recorded and not search.problems)
+    return select(candidates, include, leave_out, context, allow_empty=allow_empty, knows_all=knows_all)
 
 
 def narrowed(plan: Plan, project: LoadedProject, options: SelectionOptions, *, command: str) -> Plan:

@@ -53,6 +53,15 @@ def test_tags_owners_paths_and_exclusions_also_of_files_with_errors(root: Path) 
     assert shown(root, exclude=("sales.*",)) == {"lake", "_profiles/small"}
 
 
+def test_an_exclusion_may_mean_a_table_that_only_a_catalog_knows(tmp_path: Path) -> None:
+    rule = {"policies/rule.yml": "match: {tables: ['sales.*']}\nmanage: true\n"}
+    root = write_project(tmp_path, {**rule, "policies/own.yml": "table: lake/a\n"})
+    with pytest.raises(ProjectError, match="E623: `sales.tmp_\\*` excludes nothing"):
+        shown(root, exclude=("sales.tmp_*",))
+    write_project(root, {"maintainer.yml": "databases: [sales]\n"})
+    assert shown(root, exclude=("sales.tmp_*",)) == set()
+
+
 def test_what_concerns_nobody_knows_whom_is_always_shown(root: Path) -> None:
     write_project(
         root,

@@ -89,7 +89,27 @@ def test_a_thousand_names_are_looked_up_and_not_searched_for(project: LoadedProj
 def test_what_is_excluded_is_left_out_even_if_it_was_named(project: LoadedProject) -> None:
     assert chosen(project, exclude=("tag:nightly",)) == {"sales.items", "lake/events"}
     assert chosen(project, "sales.*", exclude=("sales.orders",)) == {"sales.items"}
-    assert chosen(project, "sales.*", exclude=("nothing.like.it",)) == {"sales.orders", "sales.items"}
+    assert chosen(project, "sales.*", exclude=("lake/*",)) == {"sales.orders", "sales.items"}
+
+
+@pytest.mark.parametrize(
+    ("exclude", "help"),
+    [
+        ("sales.order", "did you mean `sales.orders`?"),
+        ("zzz.*", "`maintainer list` shows all tables"),
+        ("tag:nightyl", "did you mean `tag:nightly`?"),
+        ("sales.items sales.orders,tag:x", "`maintainer list` shows all tables"),
+    ],
+)
+def test_excluding_nothing_is_an_error_with_the_nearest_name(project: LoadedProject, exclude: str, help: str) -> None:
+    with pytest.raises(ProjectError, match="E623: `.*` excludes nothing") as caught:
+        chosen(project, exclude=(exclude,))
+    assert (caught.value.help or "").startswith(help)
+    assert chosen(project, exclude=(exclude,), allow_empty=True) == ALL - {"sales.items" if " " in exclude else ""}
+
+
+def test_what_changes_from_run_to_run_may_exclude_nothing(project: LoadedProject) -> None:
+    assert chosen(project, "sales.*", exclude=("due,sales.*",)) == {"sales.orders", "sales.items"}
 
 
 @pytest.mark.parametrize("scheme", ["s3", "s3a", "s3n"])
