@@ -33,7 +33,7 @@ from maintainer.policy.resolve.resolve import RuleSource, own_tags, table_source
 from maintainer.policy.schema.schema_check import DocumentKind, kind_of
 from maintainer.policy.selectors import Selectable, parse_selector
 from maintainer.policy.table_names import name_key, table_ref
-from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROJECT_FILE, misplaced_policies
+from maintainer.policy.yaml.discovery import POLICY_FOLDER, PROJECT_FILE, is_policy_file, misplaced_policies
 from maintainer.policy.yaml.yaml_document import YamlDocument
 from maintainer.policy.yaml.yaml_reader import MAX_FILE_BYTES, display_path, read_bytes, read_text
 from maintainer.report.diagnostics_report import (
@@ -123,7 +123,7 @@ def _files_of(paths: tuple[Path, ...]) -> Iterator[Path]:
         for folder, folders, names in os.walk(path, followlinks=False):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             for name in sorted(names):
-                if name.endswith((".yml", ".yaml")) and not name.startswith(".") and allowed > 0:
+                if is_policy_file(name) and not name.startswith(".") and allowed > 0:
                     allowed -= 1
                     yield Path(folder) / name
 

@@ -88,7 +88,7 @@ def _yaml_beside(root: Path) -> Iterator[Path]:
     for folder, folders, names in os.walk(root, followlinks=False):
         visible = sorted(name for name in folders if not name.startswith(".") and name != POLICY_FOLDER)
         folders[:] = visible if Path(folder) == root else []
-        yaml = (name for name in sorted(names) if _is_policy(name) and not name.startswith((".", PROJECT_FILE)))
+        yaml = (name for name in sorted(names) if is_policy_file(name) and not name.startswith((".", PROJECT_FILE)))
         yield from (Path(folder, name) for name in yaml)
         entries -= len(names) + 1
         if entries < 0:
@@ -129,10 +129,10 @@ def _yaml_files(folder: Path, root: Path, findings: list[Diagnostic]) -> Iterato
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != TEST_FOLDER)
         findings.extend(_link(Path(parent, name), root) for name in folders if Path(parent, name).is_symlink())
         like_a_file = "this is a folder that is called like a policy; the files in it are read"
-        folders_like = (Path(parent, name) for name in folders if _is_policy(name))
+        folders_like = (Path(parent, name) for name in folders if is_policy_file(name))
         findings.extend(_about(folder, root, like_a_file, "rename the folder") for folder in folders_like)
         for name in files:
-            if _is_policy(name) and not name.startswith("."):
+            if is_policy_file(name) and not name.startswith("."):
                 yield Path(parent, name)
             elif _LIKE_A_POLICY.search(name) and not name.startswith("."):
                 message = "this file is not read: policies end in `.yml` or `.yaml`"
@@ -143,7 +143,8 @@ _LIKE_A_POLICY = re.compile(r"\.ya?ml\W|\.jsonc?$|\.ya?ml[^.]*$", re.IGNORECASE)
 """Names of files that somebody may take for policies: ``b.json``, ``t.yml.txt``, ``t.yml~``."""
 
 
-def _is_policy(name: str) -> bool:
+def is_policy_file(name: str) -> bool:
+    """Tell by its name whether a file is read as a policy."""
     return name.lower().endswith((".yml", ".yaml"))
 
 

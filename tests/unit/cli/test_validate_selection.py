@@ -8,7 +8,7 @@ import pytest
 
 from maintainer.app.selection.run_spec import SelectionOptions
 from maintainer.cli.main import run
-from maintainer.cli.validate_command import check_selected
+from maintainer.cli.validate_command import check_project, check_selected
 from maintainer.errors import ProjectError
 from tests.support.policies.projects import git, write_project
 
@@ -53,10 +53,16 @@ def test_tags_owners_paths_and_exclusions_also_of_files_with_errors(root: Path) 
     assert shown(root, exclude=("sales.*",)) == {"lake", "_profiles/small"}
 
 
+def test_a_folder_has_the_files_that_the_project_reads(root: Path) -> None:
+    write_project(root, {"policies/more/B.YML": "version: 1\ntable: lake/b\nlimit: {}\n"})
+    (finding,) = check_project(root, None, (root / "policies" / "more",)).diagnostics
+    assert (finding.file, finding.code) == ("policies/more/B.YML", "P201")
+
+
 def test_an_exclusion_may_mean_a_table_that_only_a_catalog_knows(tmp_path: Path) -> None:
     rule = {"policies/rule.yml": "match: {tables: ['sales.*']}\nmanage: true\n"}
     root = write_project(tmp_path, {**rule, "policies/own.yml": "table: lake/a\n"})
-    with pytest.raises(ProjectError, match="E623: `sales.tmp_\\*` excludes nothing"):
+    with pytest.raises(ProjectError, match=r"E623: `sales.tmp_\*` excludes nothing"):
         shown(root, exclude=("sales.tmp_*",))
     write_project(root, {"maintainer.yml": "databases: [sales]\n"})
     assert shown(root, exclude=("sales.tmp_*",)) == set()

@@ -102,7 +102,7 @@ def test_what_is_excluded_is_left_out_even_if_it_was_named(project: LoadedProjec
     ],
 )
 def test_excluding_nothing_is_an_error_with_the_nearest_name(project: LoadedProject, exclude: str, help: str) -> None:
-    with pytest.raises(ProjectError, match="E623: `.*` excludes nothing") as caught:
+    with pytest.raises(ProjectError, match=r"E623: `.*` excludes nothing") as caught:
         chosen(project, exclude=(exclude,))
     assert (caught.value.help or "").startswith(help)
     assert chosen(project, exclude=(exclude,), allow_empty=True) == ALL - {"sales.items" if " " in exclude else ""}
