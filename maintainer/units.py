@@ -190,6 +190,11 @@ def _binary_digits(size_bytes: int) -> int:
     return len(str(size_bytes >> min(zeros // 10 * 10, 50)))
 
 
+def has_plain_digits(text: str) -> bool:
+    """Tell whether Python reads a number from a text only where Spark does: it takes ``1_0``, and other digits, too."""
+    return text.isascii() and "_" not in text
+
+
 def read_digits(text: str | None) -> int | None:
     """Read a number that tags and properties hold as digits alone; None for anything else, and if it is very long."""
     return int(text) if text and len(text) <= MAX_DIGITS and text.isascii() and text.isdigit() else None

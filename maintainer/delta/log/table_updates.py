@@ -23,7 +23,8 @@ from maintainer.delta.storage.table_log import TableLog, commits_among
 from maintainer.model.table.commit_records import MAINTENANCE, CommitStamp
 from maintainer.model.table.table_facts import PartitionValues, TableFacts, Update
 from maintainer.planning.selection.schema_columns import partition_types
-from maintainer.policy.predicate.predicate_grammar import read_timestamp, reads_as_null, time_distances
+from maintainer.policy.predicate.predicate_grammar import read_date, read_timestamp, reads_as_null, time_distances
+from maintainer.units import has_plain_digits
 
 _ATOM = re.compile(
     r"""^(?:[\w`]+\.)?`?(?P<column>[^`#()=<>]+?)`?(?P<id>\#\d+L?)?\s*(?P<op><=|>=|=|<|>)\s*
@@ -147,10 +148,10 @@ def _key(value: str | None, type_name: str) -> _Key | None:
     try:
         if type_name.startswith(_NUMBERS):
             number = Decimal(value)
-            return number if number.is_finite() else None
+            return number if number.is_finite() and has_plain_digits(value) else None
         if type_name == "date":
-            return date.fromisoformat(value)
-    except (InvalidOperation, ValueError):
+            return read_date(value)  # Python's own also takes 20261120, and weeks
+    except InvalidOperation:
         return None
     if type_name.startswith("timestamp"):
         return read_timestamp(value)

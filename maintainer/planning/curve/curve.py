@@ -20,6 +20,8 @@ from itertools import accumulate, takewhile
 from operator import itemgetter
 from typing import Any, TypeAlias
 
+from maintainer.units import has_plain_digits
+
 ValueKey: TypeAlias = Any
 """What a value compares by: an integer, float, decimal or text. Keys of one column are of one kind, and compare."""
 
@@ -27,8 +29,8 @@ _INTEGERS = frozenset({"byte", "short", "integer", "long"})
 _FLOATS = frozenset({"float", "double"})
 _TIMESTAMPS = frozenset({"timestamp", "timestamp_ntz"})
 
-_DATE = re.compile(r"([+-]?\d{4,7})-(\d{2})-(\d{2})")
-_TIME = re.compile(r"(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?(Z|[+-]\d{2}:\d{2})?")
+_DATE = re.compile(r"([+-]?\d{4,7})-(\d{2})-(\d{2})", re.ASCII)
+_TIME = re.compile(r"(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?(Z|[+-]\d{2}:\d{2})?", re.ASCII)
 
 _DAY_US = 86_400_000_000
 _MS_US = 1000
@@ -55,6 +57,9 @@ def key_of(type_name: str, text: str) -> ValueKey | None:
     NaN is above all numbers, as in Spark; -0.0 is 0.0. Days and microseconds count from 1970 in the proleptic
     Gregorian calendar, before 1582 too, as Delta's log and Spark mean them. A timestamp without a zone is UTC.
     """
+    is_number = type_name in _INTEGERS or type_name in _FLOATS or type_name.startswith("decimal")
+    if is_number and not has_plain_digits(text):
+        return None
     try:
         if type_name in _INTEGERS:
             return int(text)

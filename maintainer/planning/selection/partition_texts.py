@@ -19,7 +19,7 @@ from maintainer.model.table.table_facts import DataFile, PartitionValues, TableF
 from maintainer.planning.selection.decision import Partition, leave_files, leave_partitions, partition_text
 from maintainer.planning.selection.schema_columns import partition_types
 from maintainer.policy.predicate.predicate_grammar import names_zone, read_date, read_timestamp, reads_as_null
-from maintainer.units import count_of, grouped
+from maintainer.units import count_of, grouped, has_plain_digits
 
 MAX_NAMED_SPELLINGS = 3
 """Texts of a partition, or folders, that a reason names; more are counted."""
@@ -106,11 +106,11 @@ def _lost_text(columns: tuple[str, ...], files: Sequence[DataFile]) -> str:
     return f"{count_of(len(files), 'file')} ({rows}) without a value of {listed} in the log, read as null; {folder}"
 
 
-_PLAIN_DECIMAL = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?")
+_PLAIN_DECIMAL = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?", re.ASCII)
 _DELTAS_TEXT: Mapping[str, re.Pattern[str]] = {
     "boolean": re.compile("true|false"),
-    **dict.fromkeys(("byte", "short", "integer", "long"), re.compile(r"0|-?[1-9]\d*")),
-    **dict.fromkeys(("float", "double"), re.compile(r"-?(0|[1-9]\d{0,3})\.(0|\d{0,2}[1-9])|NaN|-?Infinity")),
+    **dict.fromkeys(("byte", "short", "integer", "long"), re.compile(r"0|-?[1-9]\d*", re.ASCII)),
+    **dict.fromkeys(("float", "double"), re.compile(r"-?(0|[1-9]\d{0,3})\.(0|\d{0,2}[1-9])|NaN|-?Infinity", re.ASCII)),
     "date": re.compile(r"\d{4}-\d\d-\d\d"),
     "timestamp": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z"),
     "timestamp_ntz": re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{0,5}[1-9])?"),
@@ -158,6 +158,8 @@ def _reach(text: str | None, type_name: str) -> frozenset[str]:
         return frozenset({_ANYTHING if day is None else f"={day}"})
     if type_name == "boolean":
         return frozenset({f"={text}"}) if text in ("true", "false") else frozenset({"=true", "=false"})
+    if not has_plain_digits(text):
+        return frozenset({_ANYTHING})
     try:
         return frozenset({f"={Decimal(text.strip()).normalize():f}"})
     except InvalidOperation:

@@ -156,8 +156,8 @@ def _number(facts: TableFacts, key: str) -> int | None:
 
 
 def _timestamp_ms(text: str) -> int | None:
-    if text.strip().isdecimal() and len(text.strip()) <= 16:
-        return int(text)
+    if (digits := read_digits(text.strip())) is not None:
+        return digits
     instant = key_of("timestamp", text)
     return None if instant is None else int(instant // 1000)
 

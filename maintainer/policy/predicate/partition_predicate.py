@@ -46,6 +46,7 @@ from maintainer.policy.predicate.predicate_grammar import (
     time_distances,
 )
 from maintainer.policy.predicate.predicate_parse import parse_node
+from maintainer.units import has_plain_digits
 
 Row = Mapping[str, "str | None"]
 _T = TypeVar("_T")
@@ -226,12 +227,12 @@ def _read_decimal(text: str) -> Decimal | None:
         number = Decimal(text)
     except InvalidOperation:
         return None
-    return number if number.is_finite() else None
+    return number if number.is_finite() and has_plain_digits(text) else None
 
 
 def _read_float(text: str) -> tuple[bool, float] | None:
     try:
-        return _ordered(float(text))
+        return _ordered(float(text)) if has_plain_digits(text) else None
     except ValueError:
         return None
 

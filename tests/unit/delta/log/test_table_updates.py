@@ -240,6 +240,22 @@ def test_a_text_that_is_two_moments_touches_both(log: Log, removed: str, touched
     assert met_texts(log, facts, removed) == expected
 
 
+@pytest.mark.parametrize(
+    ("type_name", "condition", "texts"),
+    [
+        ("long", "= 10", ("10", "1_0", "1\u0660", "11")),
+        ("date", "= DATE '2026-11-22'", ("2026-11-22", "20261122", "2026-W47-7", "2026-11-21")),
+    ],
+)
+def test_a_text_that_only_python_reads_may_fulfil_any_condition(
+    log: Log, type_name: str, condition: str, texts: tuple[str, ...]
+) -> None:
+    facts = by_time(*texts, type_name=type_name)
+    assert met_texts(log, facts, texts[0], predicate=f"ts {condition}") == set(texts[:-1])
+    log.commits.clear()
+    assert set(texts[1:-1]) < met_texts(log, facts, texts[-1], predicate=f"ts {condition.replace('=', '>')}")
+
+
 AFTERNOON, NEXT_DAY = "2020-05-05T15:00:00.000001Z", "2020-05-06 00:00:00"
 
 

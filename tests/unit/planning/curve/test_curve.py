@@ -31,6 +31,14 @@ def test_a_piece_holds_rows() -> None:
         cut_curve([(0, 1)], num_bits=1, max_rows=0)
 
 
+@pytest.mark.parametrize("type_name", ["long", "double", "decimal(5,2)", "date", "timestamp"])
+def test_only_digits_that_spark_reads_make_a_key(type_name: str) -> None:
+    text = "2026-01-02" if type_name in ("date", "timestamp") else "10"
+    assert key_of(type_name, text) is not None
+    assert key_of(type_name, text.replace("0", "\u0660")) is None
+    assert key_of(type_name, text.replace("0", "_0")) is None
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

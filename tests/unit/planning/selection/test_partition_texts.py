@@ -209,9 +209,9 @@ DELTAS_OWN = {
 }
 OTHERS = {
     "string": ("",),
-    "integer": ("", "01", "+1", " 1", "-0", "1.0"),
-    "double": ("1", "-0.0", "1e3", "nan", "0.10", "12345678.0", "0.0001"),
-    "decimal(10,2)": ("1.0", "1", "01.00", "1E+2", "-0.00x"),
+    "integer": ("", "01", "+1", " 1", "-0", "1.0", "1\u0660"),
+    "double": ("1", "-0.0", "1e3", "nan", "0.10", "12345678.0", "0.0001", "1\u0660.0"),
+    "decimal(10,2)": ("1.0", "1", "01.00", "1E+2", "-0.00x", "1\u0660.00"),
     "decimal(38,18)": ("0.000000000000000001",),
     "boolean": ("TRUE", "1"),
     "date": ("2020-5-5", "20200505", "2020-13-01", "2020-05-05 "),
@@ -258,6 +258,7 @@ def test_a_command_takes_only_what_it_would_spell_as_it_is() -> None:
     assert taken_by_commands("integer", "", None, "2") == set()  # Spark cannot filter by such a column
     assert taken_by_commands("date", "", "2020-05-05") == set()
     assert taken_by_commands("integer", "x", "1", "2") == set()
+    assert taken_by_commands("integer", "1_0", "1", "2") == set()
     assert taken_by_commands("double", "1", "1.0", "2.0") == {"2.0"}
     assert taken_by_commands("boolean", "TRUE", "true", "false") == set()
     assert taken_by_commands("string", "", "a", None) == {"a", None}

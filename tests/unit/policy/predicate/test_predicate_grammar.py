@@ -224,7 +224,7 @@ def test_a_literal_of_another_type_than_its_column_is_refused(type_name: str, li
 
 
 @pytest.mark.parametrize("type_name", ["long", "decimal(5,2)", "double", "float"])
-@pytest.mark.parametrize("value", ["ten", "--1"])
+@pytest.mark.parametrize("value", ["ten", "--1", "1_0", "\u0661\u0660", "1\u06600"])
 def test_a_partition_value_that_is_no_number_is_an_error_and_not_a_miss(type_name: str, value: str) -> None:
     with pytest.raises(PredicateTypeError) as caught:
         selects("c > 1", type_name, value)
