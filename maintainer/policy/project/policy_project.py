@@ -34,7 +34,7 @@ from maintainer.policy.project.table_search import (
     ManagedTables,
     TableProblem,
     TableSearch,
-    check_managing,
+    check_against_places,
     managing_rule,
     places_text,
 )
@@ -93,7 +93,7 @@ class LoadedProject:
         findings = [*self.file_findings, *check_rules(matched)]
         if not any(finding.is_error for finding in findings):
             findings.extend(self._in_effect[1] if self.keeps_policies else self._findings_of(self.each_resolution()))
-            findings.extend(check_managing(self.managing_rules, self.project.places))
+            findings.extend(check_against_places(self.rules, self.project.places, self.search, self.tables))
             findings.extend(check_reach(self._reach))
         places: dict[tuple[str, str, int, int], Diagnostic] = {}
         for finding in sorted(findings):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, assert_never
@@ -21,7 +21,7 @@ from maintainer.errors import MaintainerError
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import Diagnostic
 from maintainer.policy.resolve.policy_fields import setting
-from maintainer.policy.resolve.resolve import Resolution, RuleSource
+from maintainer.policy.resolve.resolve import Resolution, RuleSource, TableSource
 from maintainer.policy.selectors import Method, Selector, SelectorTerm, in_path
 from maintainer.policy.table_names import (
     absolute_glob,
@@ -257,14 +257,28 @@ def managing_rule(
     return next(fitting, None)
 
 
-def check_managing(rules: Iterable[RuleSource], places: SearchPlaces) -> Iterator[Diagnostic]:
-    """Report rules that can manage nothing: no place is declared, or a glob fits nothing in the places.
-
-    Nothing is said where the list of places is there and empty.
+def check_against_places(
+    rules: Sequence[RuleSource], places: SearchPlaces, search: TableSearch | None, named_by_files: Iterable[TableSource]
+) -> Iterator[Diagnostic]:
+    """Report rules that can manage nothing, and names that are excluded and that no table has.
 
     Args:
-        rules: The rules that manage.
+        rules: All rules.
         places: Where tables are looked for.
+        search: What was found there; None as long as nobody looked.
+        named_by_files: The tables that files name.
+    """
+    yield from _check_managing([rule for rule in rules if rule.manages], places)
+    if search is not None and not (search.is_recorded or search.problems or search.notes):
+        names = [table.plain_names for table in search.tables]
+        names += [(plain_name(table.ref), *search.names_of(table.ref)) for table in named_by_files]
+        yield from _check_excluded(rules, places, {name: of_table for of_table in names for name in of_table})
+
+
+def _check_managing(rules: Iterable[RuleSource], places: SearchPlaces) -> Iterator[Diagnostic]:
+    """Report rules to which no place is declared, or with a glob that fits nothing in the places.
+
+    Nothing is said where the list of places is there and empty.
     """
     if places.none_yet:
         return
@@ -282,6 +296,24 @@ def check_managing(rules: Iterable[RuleSource], places: SearchPlaces) -> Iterato
                 message = f"no table that fits `{document.data['match']['tables'][at]}` can be in the declared places"
                 help = f"declared are {places_text(places)}; {DECLARE_A_PLACE}"
                 yield document.warning_at(path, "P387", message, help)
+
+
+def _check_excluded(
+    rules: Iterable[RuleSource], places: SearchPlaces, names: Mapping[str, Sequence[str]]
+) -> Iterator[Diagnostic]:
+    """Warn of each name that a rule excludes and that no table has which it would match.
+
+    Nothing is said of globs, which also keep out what is not there yet, and of names that no search comes to.
+    """
+    for rule in rules:
+        reaching = replace(rule.match, exclude=())
+        for at, name in enumerate(rule.match.exclude):
+            if is_glob(name) or not places.cover(TableRef(name)) or any(map(reaching.fits_name, names.get(name, ()))):
+                continue
+            written = rule.document.data["match"]["exclude"][at]
+            help = "correct it, or remove it; `maintainer inventory` shows which tables there are"
+            message = f"`{written}` excludes no table that this rule would match"
+            yield rule.document.warning_at(("match", "exclude", at), "P357", message, help)
 
 
 def places_text(places: SearchPlaces) -> str:

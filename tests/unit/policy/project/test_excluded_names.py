@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from maintainer.errors import ProjectError
+from maintainer.errors import ProjectError, StoreSilent
 from maintainer.model.table.table_facts import TableRef
-from maintainer.policy.project.table_search import FoundTable, TableSearch
+from maintainer.policy.project.policy_project import LoadedProject
+from maintainer.policy.project.table_search import FoundTable, TableProblem, TableSearch
 from maintainer.policy.table_names import table_ref
 from tests.support.policies.searched_projects import MANAGE, ROOTS, project, searched, sources
 
@@ -65,3 +66,33 @@ def test_one_store_has_one_name_in_globs(tmp_path: Path, scheme: str, excluded: 
         f"{scheme}://b/lake/ok", f"{scheme}://b/lake/pii",
     )  # fmt: skip
     assert list(sources(now)) == [f"{scheme}://b/lake/ok"]
+
+
+def dead(loaded: LoadedProject) -> list[tuple[str, int, str]]:
+    return [(finding.code, finding.span.column, finding.message) for finding in loaded.diagnostics]
+
+
+@pytest.mark.parametrize(
+    ("exclude", "is_dead"),
+    [
+        ("sales.pii", False), ("lake/pii", False), ("sales.own", False), ("sales.pi", True), ("lake/pi", True),
+        ("Sales.pii", True),  # case counts in globs
+        ("hr.people", True),  # it is there, and the rule does not match it
+        ("elsewhere.pi", False), ("other/pi", False),  # nobody looked there
+        ("*.tmp_*", False),  # what is not there yet
+    ],
+)  # fmt: skip
+def test_an_excluded_name_that_no_table_has_is_a_warning_after_the_search(
+    tmp_path: Path, exclude: str, is_dead: bool
+) -> None:
+    rule = f'version: 1\nmatch: {{exclude: ["{exclude}"], tables: ["lake/*", "sales.*"]}}\nmanage: true\n'
+    own = "version: 1\ntable: sales.own\n"
+    loaded = project(tmp_path, rule, own, settings=ROOTS + "databases: [sales, hr]\n")
+    assert dead(loaded) == []
+    now = searched(loaded, ("sales.pii", "lake/pii"), "sales.ok", "hr.people")
+    message = f"`{exclude}` excludes no table that this rule would match"
+    assert dead(now) == ([("P357", 19, message)] if is_dead else [])
+    away = TableProblem(TableRef("catalog"), "maintainer.yml", StoreSilent("away"))
+    assert now.search is not None
+    for part in ({"is_recorded": True}, {"problems": (away,)}, {"notes": (away.error,)}):
+        assert dead(replace(now, search=replace(now.search, **part))) == []
