@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from maintainer.errors import ProjectError
+from maintainer.errors.foreign_text import without_secrets
 from maintainer.journal.folder.atomic_files import PRIVATE_FOLDER, FolderUnwritable
 from maintainer.journal.folder.cache_home import HOME_VARIABLE, cache_home
 from maintainer.journal.folder.documents import Documents
@@ -151,7 +152,7 @@ def _cache_of(uri: str) -> Path:
     if home is None:
         what = "this user has no home folder to keep a copy of the state in"
         raise ProjectError(what, code="E687", where=uri, help=f"name one in the environment variable {HOME_VARIABLE}")
-    readable = re.sub(r"[^A-Za-z0-9.-]+", "_", uri)[-40:].strip("_")
+    readable = re.sub(r"[^A-Za-z0-9.-]+", "_", without_secrets(uri))[-40:].strip("_")
     return home / "state" / f"{readable}-{hashlib.sha256(uri.encode()).hexdigest()[:12]}"
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from urllib.parse import urlsplit
 
-from maintainer.errors.foreign_text import SECRET_KEY
+from maintainer.errors.foreign_text import SECRET_KEY, first_secret
 from maintainer.model.table.store_kinds import STATE_PLACES, STORE_KINDS
 from maintainer.model.table.store_requests import RunRequests
 from maintainer.policy.diagnostics import Diagnostic
@@ -202,8 +202,15 @@ LEDGER_NAME, RUNS_NAME = "ledger", "runs"
 """The ledger's folder in the state, and that of all run folders."""
 
 
-def state_problems(document: YamlDocument, data: Mapping[str, object]) -> Iterator[Diagnostic]:
-    """Refuse a ledger in the place of the whole state, and storage that a state cannot lie on.
+_SECRET_PLACE = (
+    "Y123",
+    "what looks like a secret in an address, which records and reports show",
+    "name the place without it; credentials belong under `spark: conf:`, as `${env:NAME}`",
+)
+
+
+def place_problems(document: YamlDocument, data: Mapping[str, object]) -> Iterator[Diagnostic]:
+    """Refuse secrets in places, a ledger in that of the whole state, and storage that a state cannot lie on.
 
     Args:
         document: maintainer.yml.
@@ -213,13 +220,18 @@ def state_problems(document: YamlDocument, data: Mapping[str, object]) -> Iterat
     named = environments.items() if isinstance(environments, dict) else ()
     levels: list[tuple[DataPath, object]] = [((), data), *((("environments", name), level) for name, level in named)]
     for path, level in levels:
-        written = level.get("state") if isinstance(level, dict) else None
+        written, roots = (level.get("state"), level.get("roots")) if isinstance(level, dict) else (None, None)
         if isinstance(written, str) and (problem := state_problem(written)):
             yield document.error_at((*path, "state"), *problem)
+        for at, root in enumerate(roots if isinstance(roots, list) else ()):
+            if isinstance(root, str) and first_secret(root) is not None:
+                yield document.error_at((*path, "roots", at), *_SECRET_PLACE)
 
 
 def state_problem(written: str) -> tuple[str, str, str] | None:
     """Return code, message and help for a place that cannot be a state; None for one that can."""
+    if first_secret(written) is not None:
+        return _SECRET_PLACE
     folder, _, last = written.rstrip("/").rpartition("/")
     if last == LEDGER_NAME:
         message = "`state` is the folder for everything that a run leaves, not only for the ledger"

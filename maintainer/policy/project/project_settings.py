@@ -32,8 +32,8 @@ from maintainer.policy.project.project_sections import (
     SparkSettings,
     ledger_in,
     notify_problems,
+    place_problems,
     spark_problems,
-    state_problems,
 )
 from maintainer.policy.project.table_search import SearchPlaces, read_places
 from maintainer.policy.resolve.merge import built_in_layer
@@ -311,7 +311,7 @@ def with_environment(document: YamlDocument, environ: Mapping[str, str]) -> tupl
     findings: list[Diagnostic] = []
     data = _replaced(document.data, (), document, environ, findings)
     assert isinstance(data, dict)
-    problems = (*state_problems(document, data), *notify_problems(document, data), *spark_problems(document))
+    problems = (*place_problems(document, data), *notify_problems(document, data), *spark_problems(document))
     return dataclasses.replace(document, data=data), [*findings, *problems]
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from maintainer.errors import ProjectError
-from maintainer.journal.store.state_access import runs_dir_of
+from maintainer.journal.store.state_access import local_runs_dir, runs_dir_of
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.policy_project import LoadedProject, load_project
-from maintainer.policy.project.project_settings import Budget, Budgets, Scorer
+from maintainer.policy.project.project_settings import Budget, Budgets, ProjectSettings, Scorer
 from maintainer.report.policy_text import explain_text
 from tests.support.policies.projects import complaints, loaded, write_project
 
@@ -218,6 +218,33 @@ def test_a_state_on_storage_that_cannot_hold_it_is_refused(tmp_path: Path, place
     text = f"state: '{place}'\nenvironments:\n  prod: {{state: '{place}'}}\n  dev: {{state: file:/srv/state}}\n"
     project = loaded(tmp_path, {"maintainer.yml": text})
     assert complaints(project) == ["maintainer.yml:2:8 P381", "maintainer.yml:4:17 P381"]
+
+
+SECRET_PLACES = ("s3://reader:hun/ter2Planted@lake/x", "abfss://c@a.dfs.core.windows.net/x?sig=hunter2Planted%2B")
+
+
+@pytest.mark.parametrize("place", SECRET_PLACES)
+def test_a_secret_that_variables_put_into_an_address_is_refused(tmp_path: Path, place: str) -> None:
+    text = (
+        "state: ${env:PLACE}\nroots: [lake, '${env:PLACE}']\n"
+        "environments:\n  prod: {state: '${env:PLACE}', roots: ['${env:PLACE}']}\n"
+    )
+    write_project(tmp_path, {"maintainer.yml": text})
+    project = load_project(tmp_path, environ={"PLACE": place})
+    assert complaints(project) == [f"maintainer.yml:{at} Y123" for at in ("2:8", "3:15", "5:17", "5:41")]
+    assert all("spark: conf:" in (finding.help or "") for finding in project.diagnostics)
+    assert project.project.state == str(tmp_path / ".maintainer")
+
+
+@pytest.mark.parametrize("place", SECRET_PLACES)
+def test_no_folder_of_a_cache_is_called_after_a_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """Of a project that nobody checked: the name of the folder is printed by `doctor`."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = local_runs_dir(ProjectSettings(state=place)).parent.name
+    assert "Planted" not in folder
+    assert folder != local_runs_dir(ProjectSettings(state=place.replace("Planted", "Other"))).parent.name
 
 
 @pytest.mark.parametrize(
