@@ -73,6 +73,14 @@ _HINT = re.compile(
 """Most texts have none of these, and are not looked at further."""
 
 
+_FROM_OUTSIDE = r"(?![\"']?\$\{env:\w+(?::-)?\})"
+_SETTING = re.compile(
+    # Behind the host of an address; an address without its scheme; a setting to the end of its line.
+    rf"(?P<host>\bhttps?:/+[^\s/\"'`?#@]+)[/?#][^\s\"'`]*"
+    rf"|(?P<address>\bur[il][\"']?\s*:\s+){_FROM_OUTSIDE}(?![\"']?https?:)\S+"
+    rf"|(?P<name>(?:{SECRET_KEY.pattern})[\w.-]{{0,60}}[\"']?\s*:\s+){_FROM_OUTSIDE}[^\n]+",
+    re.IGNORECASE | re.ASCII,
+)
 _PIPELINE_COMMAND = re.compile(r"^\s*:(?=:)|#(?=#(?:vso)?\[)")
 """What GitHub at the beginning of a line, and Azure anywhere in it, take for an order to the pipeline."""
 
@@ -82,6 +90,11 @@ def without_secrets(text: str) -> str:
     if _HINT.search(text) is None:
         return text
     return _NAMED.sub(_cut, _CERTAIN.sub(_cut, text))
+
+
+def settings_without_secrets(text: str) -> str:
+    """Return text of `maintainer.yml` `without_secrets`, and without the values that are one by their names there."""
+    return _SETTING.sub(_cut, without_secrets(text))
 
 
 def document_without_secrets(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import difflib
 import enum
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from maintainer.errors import ProjectError
-from maintainer.errors.foreign_text import without_secrets
+from maintainer.errors.foreign_text import settings_without_secrets, without_secrets
+
+PROJECT_FILE = "maintainer.yml"
 
 
 class Severity(enum.StrEnum):
@@ -55,8 +57,9 @@ class Diagnostic:
 
     def __post_init__(self) -> None:
         # Both texts quote what files hold: whatever that is, they stay one line and move no cursor.
-        object.__setattr__(self, "message", _one_line(without_secrets(self.message)))
-        object.__setattr__(self, "help", self.help and _one_line(without_secrets(self.help)))
+        cleaned = text_of(self.file)
+        object.__setattr__(self, "message", _one_line(cleaned(self.message)))
+        object.__setattr__(self, "help", self.help and _one_line(cleaned(self.help)))
 
     @property
     def sort_key(self) -> tuple[str, int, int, str, str]:
@@ -78,6 +81,11 @@ class Diagnostic:
 
     def __str__(self) -> str:
         return f"{self.place}: {self.severity.value}[{self.code}] {self.message}"
+
+
+def text_of(file: str) -> Callable[[str], str]:
+    """Return what takes the secrets out of a text that quotes this file."""
+    return settings_without_secrets if file.rpartition("/")[2] == PROJECT_FILE else without_secrets
 
 
 def _one_line(text: str) -> str:

@@ -12,9 +12,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from maintainer.errors.foreign_text import visible_json, without_secrets
+from maintainer.errors.foreign_text import visible_json
 from maintainer.model.product_version import __version__
-from maintainer.policy.diagnostics import Diagnostic, Severity
+from maintainer.policy.diagnostics import Diagnostic, Severity, text_of
 from maintainer.policy.schema.schema_keys import code_titles, describe
 from maintainer.policy.yaml.yaml_reader import read_bytes
 from maintainer.report import findings
@@ -98,7 +98,7 @@ def project_lines(root: Path, texts: Mapping[str, str]) -> LinesOf:
             if isinstance(content, Diagnostic):
                 return []
             text = content.decode("utf-8-sig", errors="replace")
-        return without_secrets(text.replace("\r\n", "\n")).split("\n")
+        return text_of(file)(text.replace("\r\n", "\n")).split("\n")
 
     return lines
 

@@ -15,10 +15,10 @@ from itertools import islice
 from pathlib import Path
 
 from maintainer.errors import NoProject, ProjectError
+from maintainer.policy.diagnostics import PROJECT_FILE as PROJECT_FILE
 from maintainer.policy.diagnostics import START_OF_FILE, Diagnostic, Severity
 from maintainer.units import grouped
 
-PROJECT_FILE = "maintainer.yml"
 POLICY_FOLDER = "policies"
 PROFILE_FOLDER = "_profiles"
 TEST_FOLDER = "_tests"
