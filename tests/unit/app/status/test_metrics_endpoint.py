@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
 import socket
 import sys
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
@@ -228,3 +230,31 @@ def test_the_page_names_what_is_counted(served: Samples) -> None:
         for name in counted
         if not name.startswith(("maintainer_table_", "maintainer_ledger_", "maintainer_status_"))
     }
+
+
+@pytest.mark.parametrize(
+    ("bound", "named", "status"),
+    [
+        (DEFAULT_HOST, "evil.example.org", 421),
+        (DEFAULT_HOST, "evil.example.org:80", 421),
+        (DEFAULT_HOST, "[", 421),
+        (DEFAULT_HOST, "localhost:9000", 200),
+        (DEFAULT_HOST, "[::1]:9000", 200),
+        ("localhost", "LOCALHOST", 200),
+        # Bound to the network on purpose, where a scraper may have any name for it.
+        ("0.0.0.0", "scraped.example.org:9000", 200),
+    ],
+)
+def test_no_page_of_another_site_reads_it_by_a_name_of_its_own(
+    tmp_path: Path, bound: str, named: str, status: int
+) -> None:
+    write_project(tmp_path, {"maintainer.yml": "version: 1\n", "policies/t.yml": "table: s.t\n"})
+    with metrics_endpoint(Project.load(tmp_path), bound, 0) as opened:
+        port = urllib.parse.urlsplit(opened.url).port
+        assert port is not None
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        connection.request("GET", "/metrics", headers={"Host": named})
+        answer = connection.getresponse()
+        assert answer.status == status
+        assert (b"maintainer_" in answer.read()) is (status == 200)
+        connection.close()
