@@ -205,7 +205,11 @@ class _Verifying:
             return self._accept(facts, record, answer, accept)
         proven_now = {version} if commit.result is CheckResult.PROVEN else set()
         unverified = [str(number) for number in record.unproven_versions if number not in proven_now]
-        return replace(answer, note=f"not proven yet: version {', '.join(unverified)}") if unverified else answer
+        notes = [f"not proven yet: version {', '.join(unverified)}"] if unverified else []
+        if commit.is_of_files_only:
+            found = "" if target.version is not None else "no rewrite among the newest commits; "
+            notes.append(f"{found}files only, no rows compared")
+        return replace(answer, note="; ".join(notes)) if notes else answer
 
     def _record(self, facts: TableFacts, commit: CommitVerification) -> str | None:
         """Durably record the verdict: a proven version allows deletions, a wrong one quarantines the table.

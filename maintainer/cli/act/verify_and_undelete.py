@@ -53,7 +53,7 @@ def verify_command(
 ) -> int:
     """Check that a past commit lost no row, also one that another tool made. No table is changed.
 
-    Without a version it takes the newest maintenance commit. Exit code: 0 proven, 5 wrong, 1 could not be checked.
+    Without a version it takes the newest maintenance rewrite. Exit code: 0 proven, 5 wrong, 1 could not be checked.
     """
     if table is None and accept is not None:
         raise click.UsageError("--accept needs one TABLE")
@@ -103,6 +103,8 @@ def _target(project: Project, text: str) -> VerifyTarget:
     Raises:
         click.UsageError: What stands behind the `@` is neither a version nor a part of a name.
     """
+    if _is_known(project, whole := _ref(project, text)):
+        return VerifyTarget(whole)
     target = parse_target(text, lambda name: _ref(project, name))
     name, at, version = text.rpartition("@")
     if at and target.version is None and _is_known(project, _ref(project, name)) and not _is_known(project, target.ref):

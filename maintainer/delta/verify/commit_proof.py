@@ -26,6 +26,9 @@ from maintainer.model.table.table_facts import TableFacts
 MAX_COMMITS_LOOKED_AT = 1000
 """How far back the newest maintenance commit is looked for."""
 
+_WITHOUT_ROWS = {"CLUSTER BY", "SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "VACUUM", "VACUUM END", "VACUUM START"}
+"""What maintenance commits without a row in it: after an OPTIMIZE it must not hide that."""
+
 
 class DeltaCommitProver:
     """Implements ``CommitProver`` on a worker's session, whose settings it may change."""
@@ -36,7 +39,7 @@ class DeltaCommitProver:
         self._versions = DeltaVersionReader(jvm, self._live_files)
 
     def newest_maintenance(self, facts: TableFacts) -> int:
-        """The newest version that maintenance made; the newest of all where there is none in the log.
+        """The newest version in which maintenance rewrote files; without one the newest of maintenance, then of all.
 
         Raises:
             TableError: T403, the log cannot be read.
@@ -45,11 +48,14 @@ class DeltaCommitProver:
         with table_errors(facts.ref.identifier):
             storage = TableStorage(self._jvm, facts.location)
             entries = storage.commits(after_version=max(-1, facts.version - MAX_COMMITS_LOOKED_AT))
+            newest = None
             for entry, info in storage.infos(entries[::-1]):
                 operation = str(info.get("operation") or "").upper()
                 if operation in MAINTENANCE or CommitStamp.from_json(info.get("userMetadata")):
-                    return entry.version
-            return facts.version
+                    if operation not in _WITHOUT_ROWS:
+                        return entry.version
+                    newest = entry.version if newest is None else newest
+            return facts.version if newest is None else newest
 
     def prove(self, facts: TableFacts, version: int, *, exact: bool = False) -> CommitVerification:
         """Prove one commit; see ``CommitProver.prove``."""

@@ -80,6 +80,11 @@ class CommitVerification:
                 return result
         return CheckResult.PROVEN if results else CheckResult.NOT_CHECKED
 
+    @property
+    def is_of_files_only(self) -> bool:
+        """Whether all that was looked at holds, and no rows were to be compared: it is no rewrite."""
+        return self.kind != "rewrite" and self.result is CheckResult.PROVEN
+
     def worst(self, result: CheckResult) -> CommitCheck | None:
         """Return the first check with this result."""
         return next((check for check in self.checks if check.result is result), None)
