@@ -25,20 +25,14 @@ from maintainer.app.running.verify_commits import (
     verification_json,
     verify_tables,
 )
-from maintainer.cli.act.verify_and_undelete import _exit_code, _target
+from maintainer.cli.act.verify_and_undelete import _exit_code
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.engine.protocols import VacuumQuestion
 from maintainer.errors import ExitCode, NoTable, Refused
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.plan import Problem
-from maintainer.model.run.commit_verdict import (
-    CheckResult,
-    CommitCheck,
-    CommitVerification,
-    TableVerification,
-    VerifyRun,
-)
+from maintainer.model.run.commit_verdict import CheckResult, CommitCheck, CommitVerification, VerifyRun
 from maintainer.model.run.receipts import CommitReceipt
 from maintainer.model.run.run_events import CommitEnd
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted
@@ -53,7 +47,7 @@ from maintainer.model.table.table_facts import (
     Update,
 )  # fmt: skip
 from maintainer.report.findings import render_annotations
-from maintainer.report.run.verify_text import render_verify, verify_findings, verify_junit, verify_line
+from maintainer.report.run.verify_text import render_verify, verify_findings, verify_junit
 from tests.support.http_receiver import http_receiver
 from tests.support.policies.projects import write_project
 from tests.support.tables.builders import NOW_MS, make_facts
@@ -403,36 +397,3 @@ def test_a_new_quarantine_is_posted_once_and_an_accepted_one_is_not(tmp_path: Pa
     assert (table["owner"], table["policy_file"], table["code"]) == ("team", "policies/t.yml", "V507")
     assert table["what"] == "V507: version 7 was verified and is wrong: 20 rows were removed, 19 added"
     assert messages[0]["run_id"] in messages[0]["run_folder"]
-
-
-def test_a_table_that_is_called_like_a_version_of_another_is_itself(tmp_path: Path) -> None:
-    files = {"policies/t.yml": "table: lake/orders@5\n", "policies/u.yml": "table: lake/orders\n"}
-    write_project(tmp_path, files)
-    project = Project.load(tmp_path)
-    for text, name, version in (
-        ("lake/orders@5", "orders@5", None),
-        ("lake/orders@5@2", "orders@5", 2),
-        ("lake/orders@6", "orders", 6),
-    ):
-        target = _target(project, text)
-        assert (target.ref.location, target.version) == (str(tmp_path / "lake" / name), version)
-
-
-def test_a_commit_of_which_no_row_was_compared_is_not_called_proven() -> None:
-    commit = replace(_commit(3, ("files", PROVEN, None)), operation="DELETE", kind="data_change")
-    run = VerifyRun("r", NOW_MS, 0.0, (TableVerification(TableRef("a.t"), commit),))
-    end = render_verify(run).splitlines()[-1]
-    assert end.startswith("1 table: 1 files only, no rows compared,")
-    assert "proven" not in end
-    assert verify_line(run.tables[0]) == "files only, no rows compared  a.t@3"
-
-
-@pytest.mark.parametrize(
-    ("version", "note"),
-    [(None, "no rewrite among the newest commits; files only, no rows compared"), (3, "files only, no rows compared")],
-)
-def test_what_was_checked_instead_is_recorded(tmp_path: Path, version: int | None, note: str) -> None:
-    commit = replace(_commit(3, ("files", PROVEN, None)), operation="DELETE", kind="data_change")
-    target = VerifyTarget(TableRef("a.t"), version)
-    run = Bench(tmp_path).verify_targets(Answers({"a.t": commit}), [target])
-    assert json.loads(verification_json(run))["tables"][0]["note"] == note
