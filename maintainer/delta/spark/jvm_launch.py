@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from maintainer.delta.jvm import JavaObject, planned_hadoop_conf, tested_pairs
 from maintainer.delta.spark import engine_log
+from maintainer.delta.spark.installed_versions import INSTALL_COMMAND
 from maintainer.delta.spark.java_home import Java
 from maintainer.delta.spark.process_environment import java_environment, limit_of_files
 from maintainer.delta.spark.start_conf import is_one_process
@@ -205,6 +206,7 @@ def launch(conf: Mapping[str, str], archive: ClassArchive, log: BinaryIO, log_pa
             code="E633",
             found="pyspark.java_gateway:launch_gateway puts no `env` into popen_kwargs",
             allowed=tested_pairs(),
+            help=f"install a PySpark that fits: `{INSTALL_COMMAND}`",
         )
     return embedded
 

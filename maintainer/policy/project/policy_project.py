@@ -325,18 +325,16 @@ class LoadedProject:
         if self.search is not None and self.search.is_recorded and may_be_an_end(identifier):
             rules = f"this command does not look into {places_text(self.project.places)}"
             write_one = "write its whole name; `maintainer list` looks, and has all names"
-        what = f"no policy names `{identifier}`, and {rules}"
         excluded = (rule.excluded_at(plain_name(ref), self._names_of(ref)) for rule in reversed(self.rules))
-        where = next((place for place in excluded if place is not None), None)
+        if (where := next((place for place in excluded if place is not None), None)) is not None:
+            what, way_out = f"`match.exclude` leaves `{identifier}` out", f"remove that item, or {write_one}"
+            return ProjectError(what, code="E613", where=where, found=identifier, help=way_out)
         managed = {resolution.policy.table.identifier for resolution in self.managed.resolutions}
         not_read = {table_ref(written, self.root).identifier for written in self.not_read}
         near = nearest_table(identifier, {table.ref.identifier for table in self.tables} | managed | not_read)
         near = near or nearest(identifier, {*(table.written for table in self.tables), *self.not_read})
-        help_text = f"did you mean `{near}`?" if near else write_one
-        if where is not None:
-            what = f"`match.exclude` leaves `{identifier}` out"
-            help_text = f"to maintain it, remove that item, or {write_one}"
-        return ProjectError(what, code="E613", where=where, found=identifier, help=help_text)
+        what, way_out = f"no policy names `{identifier}`, and {rules}", f"did you mean `{near}`?" if near else write_one
+        return ProjectError(what, code="E613", found=identifier, help=way_out)
 
 
 def load_project(
