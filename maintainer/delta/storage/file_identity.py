@@ -11,6 +11,7 @@ import contextlib
 import os
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
+from pathlib import Path
 
 from maintainer.delta.storage.file_store import StoredFile, java_quote, last_name, local_path, one_spelling
 from maintainer.model.table.store_kinds import store_kind
@@ -35,6 +36,16 @@ def is_really_below(root_uri: str, folder_uri: str) -> bool:
         return True
     root, folder = os.path.realpath(local_path(root_uri)), os.path.realpath(local_path(folder_uri))
     return os.path.commonpath([root, folder]) == root
+
+
+def empty_folder(uri: str) -> str | None:
+    """Return the folder in which a path ends on a local disk, if nothing is in it; None where something is."""
+    if not uri.startswith("file:"):
+        return None
+    folder = Path(local_path(uri))
+    while not folder.is_dir():
+        folder = folder.parent
+    return None if any(folder.iterdir()) else str(folder)
 
 
 @dataclass(frozen=True, slots=True)

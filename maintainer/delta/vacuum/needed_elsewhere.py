@@ -17,14 +17,13 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
 from maintainer.delta.log.replay.log_replay import LogReplay
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.delta.storage.failures.engine_failures import as_table_error
-from maintainer.delta.storage.file_identity import NeededFiles, canonical_uri
-from maintainer.delta.storage.file_store import FileStore, java_quote, local_path
+from maintainer.delta.storage.file_identity import NeededFiles, canonical_uri, empty_folder
+from maintainer.delta.storage.file_store import FileStore, java_quote
 from maintainer.delta.storage.log_paths import is_absolute, log_uri, path_uri
 from maintainer.delta.storage.table_log import LogEntry, TableLog
 from maintainer.engine.protocols import is_one_place
@@ -102,7 +101,7 @@ class References:
                 problem = as_table_error(error, ref.identifier)
                 if not isinstance(problem, (NoTable, NotDelta)):
                     problems.append(_unreadable(ref, problem))
-                elif (empty := _empty_folder(ref)) is not None:
+                elif ref.is_path and (empty := empty_folder(path_uri(ref.location))) is not None:
                     problems.append(_unmounted(ref, empty))
                 continue
             if len(references.files):
@@ -182,17 +181,6 @@ def _live_outside(facts: TableFacts, root_uri: str, entrances: tuple[str, ...]) 
     files = ((file.path, file.deletion_vector) for file in facts.files)
     named = ((path, None if vector is None else vector_of_id(vector.unique_id)) for path, vector in files)
     return {uri for path, vector in named for uri in _outside_of(path, vector, root_uri, entrances)}
-
-
-def _empty_folder(ref: TableRef) -> str | None:
-    """The folder in which a table's path ends on this machine, if nothing is in it; None where something is."""
-    uri = path_uri(ref.location) if ref.is_path else ""
-    if not uri.startswith("file:"):
-        return None
-    folder = Path(local_path(uri))
-    while not folder.is_dir():
-        folder = folder.parent
-    return None if any(folder.iterdir()) else str(folder)
 
 
 def _unmounted(ref: TableRef, folder: str) -> str:

@@ -164,7 +164,7 @@ class Remembered:
 def _read(folder: RunFolder) -> RunRecord:
     run = read_record(folder.path, with_plan=False, keeps_outcomes=False)
     if not run.read.is_whole:
-        _log.warning("%s: %d damaged lines; until that is mended nothing is deleted", run.folder, run.read.damaged)
+        _log.warning("%s: %d damaged lines; until that is put right nothing is deleted", run.folder, run.read.damaged)
     return run
 
 

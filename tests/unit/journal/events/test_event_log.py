@@ -55,7 +55,7 @@ def test_a_file_cut_at_any_byte_loses_at_most_its_last_event(tmp_path: Path) -> 
 
 
 def test_the_last_event_of_a_torn_file_is_the_one_before(tmp_path: Path) -> None:
-    """What another run added in a file of its own is torn for ever: nobody writes that file again."""
+    """What another run added in a file of its own stays torn: nobody writes that file again."""
     own, added = tmp_path / EVENTS_FILE, tmp_path / "events.20261121T220003Z-7f3a.jsonl"
     assert last_event(own) is None
     write(own, "one", "two")
