@@ -9,8 +9,8 @@ more task of it does. So bins share a job, but none waits for another one while 
 more tasks than cores, bins wait here, as they would in Spark, and then all of them go together. Each answer arrives as
 its task ends, through an accumulator.
 
-A task answers also that it failed. If a job fails, which a task does that its executor dies of each time, the bins
-without an answer go once more, each in a job of its own and under names of its own.
+A task answers also that it failed. What two executors ended of is answered by the third without a try. If a job fails
+before, the bins without an answer go once more, each in a job of its own and under names of its own.
 """
 
 from __future__ import annotations

@@ -31,8 +31,10 @@ _LOG = logging.getLogger(__name__)
 
 VERSION = f"maintainer {__version__}"
 
-MAX_ATTEMPTS = 8
-"""Attempts of one task that may write: Spark's default is 4, and a second one beside each where it speculates."""
+MAX_ATTEMPTS = 2
+"""Attempts of one task that may write. A task answers also that it failed, so that Spark tries it again where its
+executor or Python ended, or where it speculates. What ends executors may be the bin, by the memory that it takes: a
+third one would be the next, and clusters give up an application that lost many (on YARN twice as many as it has)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,9 @@ def _attempt(task: BinTask) -> BinAnswer:
     number = context.attemptNumber() if context is not None else 0
     attempt = task.first_attempt + number
     if number >= MAX_ATTEMPTS:
-        return BinAnswer(task.task_id, attempt, unfit=f"its task was tried more than {MAX_ATTEMPTS} times")
+        return BinAnswer(
+            task.task_id, attempt, unfit=f"its task was lost: {MAX_ATTEMPTS} attempts ended without an answer"
+        )
     SCRATCH_ROOM.most_bytes = task.scratch_bytes
     SCRATCH_ROOM.shares = task.scratch_shares or os.cpu_count() or 1
     work = task.work.of_attempt(attempt)
