@@ -130,7 +130,10 @@ def _weaker(home: Path) -> str:
     if ("s3", hadoop) not in CONNECTORS:
         return f"no pinned connector for its Hadoop {hadoop}: stores need `spark.packages` (E671)"
     if hadoop == "3.4.1":
-        return f"S3: its Hadoop {hadoop} writes nothing if absent: `singleWriter` or a log store of DynamoDB (A432)"
+        return (
+            f"S3: its Hadoop {hadoop} writes nothing if absent: `singleWriter` or a log store of DynamoDB (A432); "
+            "checkpoints: Kernel needs Parquet 1.16, so Delta writes each, with Spark jobs"
+        )
     return ""
 
 

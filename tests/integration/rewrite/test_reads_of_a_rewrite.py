@@ -86,10 +86,14 @@ def test_spark_jobs_of_a_rewrite_and_its_checks(
     assert (result.rows_before, result.rows_after) == (len(rows), len(rows))
     # Written by another engine, so no version has a checksum file: with Kernel's, Delta opens the log and the new
     # version without a job. The one job writes the bins. The proof reads them without Spark.
-    assert (written, num_jobs(engine) - before - written) == (1, CHECKS)
+    by_delta = JOBS_OF_DELTAS_CHECKPOINT if checkpoints and engine.jvm.spark.version.startswith("4.0.") else 0
+    assert (written, num_jobs(engine) - before - written) == (1 + by_delta, CHECKS)
     assert second_engine_rows(path) == rows
     assert [int(file.name[:20]) for file in (path / "_delta_log").glob("*.checkpoint.parquet")] == checkpoints
 
+
+JOBS_OF_DELTAS_CHECKPOINT = 5
+"""Kernel writes none with Spark 4.0: it needs a class of Parquet 1.16."""
 
 CHECKS = 0
 """The commits are replayed, and DuckDB counts the rows of the files that changed."""
