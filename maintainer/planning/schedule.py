@@ -26,7 +26,8 @@ def is_due(every_seconds: int, last_at_ms: int | None, now_ms: int) -> bool:
 
     A nightly job does not start at the same second each night, so the interval is cut by 1/24, at most one
     hour: ``every: 1d`` is due 23 hours after the last time. Otherwise a run that starts a little earlier than
-    yesterday's would find nothing due, and the table would be maintained every other night.
+    yesterday's would find nothing due, and the table would be maintained every other night. For the same reason the
+    last time by us is when that run began: it may have come to the table hours later.
     """
     if last_at_ms is None or every_seconds <= 0:
         return True
@@ -39,12 +40,12 @@ def due_at_ms(every_seconds: int, last_at_ms: int) -> float:
 
 
 def last_rewrite(table: TableInput) -> tuple[int | None, str]:
-    """Return when anybody last rewrote the table, as far as its records and its log tell, and what that was.
+    """Return when anybody last rewrote the table, as far as its records and its log tell, and what happened then.
 
-    An auto compaction orders nothing: it does not put off a Z-order.
+    Of ours it is the beginning of the run. An auto compaction orders nothing: it does not put off a Z-order.
     """
     by_others = table.facts.newest_by_others(REWRITING, with_auto=table.policy.optimize.zorder is None)
-    return _last(table, table.record.last_optimize_at_ms, "a rewrite", by_others)
+    return _last(table, table.record.last_optimize_at_ms, "rewrite", by_others)
 
 
 def last_vacuum(table: TableInput) -> tuple[int | None, str]:
@@ -54,9 +55,9 @@ def last_vacuum(table: TableInput) -> tuple[int | None, str]:
 
 def _last(table: TableInput, ours_ms: int | None, ours: str, by_others: TableCommit | None) -> tuple[int | None, str]:
     if by_others is None or by_others.at_ms <= (ours_ms or 0):
-        return ours_ms, ours
+        return ours_ms, f"a run with a {ours} began"
     # The clock of another writer may run ahead.
-    return min(by_others.at_ms, table.now_ms), by_others.activity
+    return min(by_others.at_ms, table.now_ms), f"{by_others.activity} ran"
 
 
 def optimize_is_due(table: TableInput) -> bool:
@@ -74,12 +75,10 @@ def vacuum_is_due(table: TableInput) -> bool:
 
 
 def not_due(what: str, key: str, policy: ResolvedPolicy, every_seconds: int, last_at_ms: int, now_ms: int) -> Reason:
-    """Say that a step is not due, and when it will be: ``a rewrite ran 5h ago, at most every 1d: due in 18h``."""
+    """Say that a step is not due, and when it will be: ``OPTIMIZE by X ran 5h ago, at most every 1d: due in 18h``."""
     ago = format_duration(max(0, (now_ms - last_at_ms) // 1000))
     wait_seconds = max(60, math.ceil((due_at_ms(every_seconds, last_at_ms) - now_ms) / 60_000) * 60)
-    text = (
-        f"{what} ran {ago} ago, at most every {format_duration(every_seconds)}: due in {format_duration(wait_seconds)}"
-    )
+    text = f"{what} {ago} ago, at most every {format_duration(every_seconds)}: due in {format_duration(wait_seconds)}"
     return Reason(ReasonCode.NOT_DUE, text, policy.place_of(key))
 
 

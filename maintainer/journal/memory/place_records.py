@@ -80,10 +80,13 @@ class PlaceRecord:
     last_listing_at_ms: int | None = None
     vacuumed_bytes: list[int] = field(default_factory=list)
 
-    def fold(self, event: RunEvent, done_at_ms: int = 0, latest_ms: int = FAR_FUTURE_MS) -> None:
+    def fold(
+        self, event: RunEvent, done_at_ms: int = 0, latest_ms: int = FAR_FUTURE_MS, *, began_at_ms: int = 0
+    ) -> None:
         """Take in an event of this table at this place; ``done_at_ms`` is when what it tells of was done.
 
         Nothing can have been done after ``latest_ms``: a later time is by a wrong clock and gives way to any other.
+        A step that succeeded counts from ``began_at_ms``, the beginning of its run, if that is known.
         """
         match event:
             case Result():
@@ -93,6 +96,8 @@ class PlaceRecord:
             case Verified(result="pass", version=int() as version):
                 self._prove(version)
             case StepFinished(at_ms=at_ms, outcome=StepOutcome(status=StepStatus.SUCCEEDED, kind=kind)):
+                # A night comes to a table now early, now hours later, and begins at the same time.
+                at_ms = min(at_ms, began_at_ms or at_ms)
                 if kind in REWRITE_KINDS:
                     self.last_optimize_at_ms = later(self.last_optimize_at_ms, at_ms, latest_ms)
                 elif kind is StepKind.VACUUM:

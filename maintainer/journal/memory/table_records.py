@@ -205,9 +205,9 @@ class _State:
             if isinstance(event, TableFinished):
                 self._count(event)
             elif isinstance(event, OfTable) and event.place is not None:
-                # What a later run found out was done before this run died.
-                step = run.fold.steps.get(step_of(event) or "")
-                self._place(*event.place).fold(event, event.at_ms if step is None else step.last_at_ms, latest_ms)
+                step = run.fold.steps.get(step_of(event) or "")  # what a later run found was done before this one died
+                done_ms = event.at_ms if step is None else step.last_at_ms
+                self._place(*event.place).fold(event, done_ms, latest_ms, began_at_ms=run.fold.started_at_ms)
 
     def add_intents(self, run: RunRecord) -> None:
         """Count the versions that open intents may have become as ours and not proven."""

@@ -288,9 +288,9 @@ class TableFacts:
 class TableRecord:
     """What the records of earlier runs say of a table (``journal.memory``). Times in ms, UTC; None for what never was.
 
-    ``last_optimize_at_ms`` and ``last_vacuum_at_ms`` are when a step last succeeded, also one that found nothing to do:
-    ``every`` counts from there. ``last_rewrite_at_ms`` and ``last_delete_at_ms`` are when files were last really
-    rewritten, or taken from the table or its trash, however the step ended.
+    ``last_optimize_at_ms`` and ``last_vacuum_at_ms`` are when the run began in which a step last succeeded, also one
+    that found nothing to do: ``every`` counts from there. ``last_rewrite_at_ms`` and ``last_delete_at_ms`` are when
+    files were last really rewritten, or taken from the table or its trash, however the step ended.
     ``last_listing_at_ms`` is when its folder was last listed for untracked files; ``vacuumed_bytes`` are the bytes that
     its last vacuums deleted, oldest first. ``lost_in_a_row`` are the runs since a rewrite last landed in which another
     writer won. ``copies`` are other places that hold a table with the same id, as far as runs have seen them.

@@ -177,7 +177,7 @@ def full_plan() -> Plan:
         quiet(
             "sales.regions",
             (ReasonCode.AT_TARGET, "4 files of 192 MiB or more"),
-            (ReasonCode.NOT_DUE, "vacuum ran 3d ago, at most every 7d"),
+            (ReasonCode.NOT_DUE, "a run with a vacuum began 3d ago, at most every 7d"),
         ),
         quiet("sales.stores", (ReasonCode.NO_PARTNER, "1 small file, and none to join it with")),
     )

@@ -357,9 +357,9 @@ def test_tables_that_another_tool_cares_for_are_one_line_with_its_name() -> None
 def test_tables_that_wait_for_different_times_are_one_line() -> None:
     waits = ("5h 3m", "17h 57m"), ("40s", "23h"), ("1d 2h", "1m")
     rows = [
-        StatusRow(f"t{number}", "ok", next=f"a rewrite ran {ago} ago, at most every 1d: due in {wait}")
+        StatusRow(f"t{number}", "ok", next=f"a run with a rewrite began {ago} ago, at most every 1d: due in {wait}")
         for number, (ago, wait) in enumerate(waits)
     ]
     _, line, said, _ = render_status(rows, TEN_PM).splitlines()
     assert line.startswith("3 tables  ok")
-    assert said.strip() == "a rewrite ran 40s to 1d 2h ago, at most every 1d: due in 1m to 23h"
+    assert said.strip() == "a run with a rewrite began 40s to 1d 2h ago, at most every 1d: due in 1m to 23h"

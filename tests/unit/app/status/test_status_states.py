@@ -141,7 +141,7 @@ def test_what_is_next_for_a_table_that_waits() -> None:
     daily_only = make_policy(optimize=make_optimize(every_seconds=86_400))
     record = dataclasses.replace(TableRecord(), last_optimize_at_ms=NOW_MS - 5 * HOUR_MS)
     row = row_of(daily_only, make_facts(files=make_files(10, 20)), record=record)
-    assert (row.state, row.next) == ("ok", "a rewrite ran 5h ago, at most every 1d: due in 18h")
+    assert (row.state, row.next) == ("ok", "a run with a rewrite began 5h ago, at most every 1d: due in 18h")
 
 
 def test_a_table_with_nothing_to_do_says_why_small_files_stay() -> None:

@@ -101,6 +101,20 @@ def test_times_are_those_of_steps_that_succeeded(runs: Runs) -> None:
     assert runs.record() == TableRecord(last_optimize_at_ms=NOW_MS + 1, last_vacuum_at_ms=NOW_MS + 2)
 
 
+def test_every_counts_from_the_beginning_of_the_run_that_came_to_the_table_hours_later(runs: Runs) -> None:
+    """A night that begins at the same time would find nothing due, and maintain the table every other night."""
+    hours = 0
+    journal = Journal.open(runs.runs_dir, "20261121T220000Z-0000", lambda: NOW_MS + hours * 3_600_000)
+    hours = 4
+    runs.landed(journal, 2)
+    runs.step(journal, "compact")
+    runs.step(journal, "vacuum")
+    record = runs.record()
+    assert (record.last_optimize_at_ms, record.last_vacuum_at_ms) == (NOW_MS, NOW_MS)
+    journal.close()
+    assert runs.record() == record
+
+
 def test_files_were_rewritten_when_a_commit_landed_however_its_step_ended(runs: Runs) -> None:
     journal = runs.start()
     recorded_events.result(
@@ -161,8 +175,8 @@ def test_what_a_killed_run_did_is_told_with_the_time_of_that_run(runs: Runs) -> 
 def test_a_time_in_the_future_is_unknown_and_is_not_kept(runs: Runs) -> None:
     """The clock of a machine was thirty days ahead: the steps it did are due again, not in thirty days and a week."""
     month_ahead = time.time_ns() // 1_000_000 + 30 * 86_400_000
-    wrong = runs.start()
-    ahead = Journal(wrong.folder, wrong._log, lambda: month_ahead)
+    runs.count += 1
+    ahead = Journal.open(runs.runs_dir, "20261121T220001Z-0000", lambda: month_ahead)
     runs.step(ahead, "compact")
     runs.step(ahead, "vacuum")
     runs.landed(ahead, 2)

@@ -50,7 +50,7 @@ def twice(planned: TablePlan) -> list[str]:
     (22, None, "{} by delta-rs:1 ran 22h ago, at most every 1d: due in 1h"),
     (23, None, ""),
     (22, 30, "{} by delta-rs:1 ran 22h ago, at most every 1d: due in 1h"),
-    (30, 22, "a rewrite ran 22h ago, at most every 1d: due in 1h"),
+    (30, 22, "a run with a rewrite began 22h ago, at most every 1d: due in 1h"),
     (30, 26, ""),
     (-3, None, "{} by delta-rs:1 ran 0s ago, at most every 1d: due in 23h"),
 ])  # fmt: skip

@@ -150,7 +150,9 @@ class TestEvery:
         planned = plan(policy, make_facts(files=make_files(10, 20)), record)
         assert bins_of(planned) == ([["f0", "f1"]] if due else [])
         if not due:
-            reason = Reason(ReasonCode.NOT_DUE, "a rewrite ran 22h ago, at most every 1d: due in 1h", "orders.yml:8")
+            reason = Reason(
+                ReasonCode.NOT_DUE, "a run with a rewrite began 22h ago, at most every 1d: due in 1h", "orders.yml:8"
+            )
             assert planned.left_alone == (LeftAlone(reason, 2, 30),)
 
     def test_it_can_be_set_aside(self) -> None:

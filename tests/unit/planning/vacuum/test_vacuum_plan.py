@@ -53,7 +53,9 @@ def test_nothing_expired_is_said() -> None:
 def test_every_leaves_vacuum_for_another_day() -> None:
     record = TableRecord(last_vacuum_at_ms=NOW_MS - 2 * DAY_MS)
     planned = plan(policy_of(every_seconds=7 * DAY_SECONDS), make_facts(), record)
-    reason = Reason(ReasonCode.NOT_DUE, "vacuum ran 2d ago, at most every 7d: due in 4d 23h", "orders.yml:13")
+    reason = Reason(
+        ReasonCode.NOT_DUE, "a run with a vacuum began 2d ago, at most every 7d: due in 4d 23h", "orders.yml:13"
+    )
     assert planned.left_alone == (LeftAlone(reason),)
 
 
