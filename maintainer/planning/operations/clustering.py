@@ -57,9 +57,11 @@ def plan_clustering(table: TableInput) -> Decision:
     left_alone += leave_counted(ReasonCode.OTHER_CLUSTERING, "clustered by other columns before", chosen.other, full)
     clustered = "clustered already, no file without a cube beside them"
     left_alone += leave_counted(ReasonCode.SAME_CLUSTERING, clustered, chosen.done, least)
-    bins, not_worth_it = weigh(
-        policy, bins, lambda file: cube_of(file) is None, "file not clustered", "files not clustered"
-    )
+
+    def is_due(file: DataFile) -> bool:
+        return cube_of(file) is None or not _is_ours(file, facts.clustering_columns)
+
+    bins, not_worth_it = weigh(policy, bins, is_due, "file not clustered", "files not clustered")
     left_alone += not_worth_it
     if not bins:
         return Decision(None, tuple(left_alone))

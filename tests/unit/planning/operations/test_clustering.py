@@ -132,6 +132,13 @@ def test_full_with_nothing_of_other_columns_is_done() -> None:
     assert plan(clustered(*files), replace(BOUNDS, full=True)).steps == ()
 
 
+def test_worth_counts_files_of_other_columns_where_all_are_asked_for() -> None:
+    facts = clustered(*(in_cube(f"o{number}", "o", columns=("other",)) for number in range(3)))
+    full = replace(BOUNDS, full=True)
+    assert left_of(plan(facts, full, when=WorthPolicy(min_small_files=4))) == [("not_worth_it", 3)]
+    assert len(step_of(plan(facts, full, when=WorthPolicy(min_small_files=3))).files) == 3
+
+
 def test_worth_counts_files_in_no_cube() -> None:
     facts = clustered(make_file("new", size=10), in_cube("a", "a"))
     assert left_of(plan(facts, when=WorthPolicy(min_small_files=2))) == [("not_worth_it", 2)]
