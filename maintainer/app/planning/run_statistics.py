@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from maintainer.app.selection.recorded_tables import RecordedTable, TableIndex, recorded_tables
@@ -39,12 +39,15 @@ class TableLesson:
         tries: Rewrites that the run tried.
         lost: Those of them that were lost against other writers.
         waits: Whether a budget left the table out altogether.
+        waits_since_ms: When the first of the runs in a row was planned that left it out, as far as this run knew;
+            None where it is the first.
     """
 
     table: RecordedTable
     tries: int = 0
     lost: int = 0
     waits: bool = False
+    waits_since_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +97,30 @@ def _waits(planned: TablePlan) -> bool:
 
 
 def keep_lessons(folder: Path, plan: Plan, outcome: RunOutcome) -> None:
-    """Put a run's lessons beside its results. One that cannot be written is drawn anew when it is needed."""
-    text = canonical_json(encode(lessons_of(plan, outcome)))
+    """Put a run's lessons beside its results. One that cannot be written is drawn anew when it is needed.
+
+    Since when a table waits goes from run to run: it may be longer than there are runs to learn from, as in a watch.
+    """
+    lessons = lessons_of(plan, outcome)
+    if any(lesson.waits for lesson in lessons.tables):
+        with contextlib.suppress(MaintainerError):
+            since = learn(past_lessons(folder.parent, but=folder.name), plan).waiting_since_ms
+            tables = (
+                replace(lesson, waits_since_ms=since.get(lesson.table.ref.identifier)) if lesson.waits else lesson
+                for lesson in lessons.tables
+            )
+            lessons = replace(lessons, tables=tuple(tables))
+    text = canonical_json(encode(lessons))
     with contextlib.suppress(OSError):
         write_atomically(folder / LESSONS_FILE, text.encode("utf-8", "surrogatepass"), durable=False)
 
 
-def past_lessons(runs_dir: Path) -> Iterator[Lessons]:
+def past_lessons(runs_dir: Path, *, but: str | None = None) -> Iterator[Lessons]:
     """Read the lessons of the newest sixty runs with a plan, newest first; what cannot be read is left out.
+
+    Args:
+        runs_dir: The folder of all runs.
+        but: A run that is passed over.
 
     Raises:
         EnvironmentUnfit: E641, the folder of runs cannot be listed.
@@ -109,7 +128,7 @@ def past_lessons(runs_dir: Path) -> Iterator[Lessons]:
     with reading_runs(runs_dir):
         folders = run_folders(runs_dir)
     for folder in reversed(folders[-MAX_RUNS_LEARNED_FROM:]):
-        lessons = _read(folder.path)
+        lessons = None if folder.run_id == but else _read(folder.path)
         if lessons is not None:
             yield lessons
 
@@ -146,7 +165,8 @@ def learn(runs: Iterable[Lessons], plan: Plan) -> Learned:
                 tries, lost = yielded.get(key, (0, 0))
                 yielded[key] = (tries + lesson.tries, lost + lesson.lost)
             if lesson.waits and key not in settled:
-                waiting_since_ms[key] = run.created_at_ms
+                known_ms = (waiting_since_ms.get(key), lesson.waits_since_ms, run.created_at_ms)
+                waiting_since_ms[key] = min(at_ms for at_ms in known_ms if at_ms is not None)
         settled.update(key for key, lesson in known if not lesson.waits)
     keys = {ref.identifier: index.key_of(recorded) for ref, recorded in recorded_tables(plan).items()}
     paces = {kind: pace_of(timing) for kind, timing in added_up(timed).items() if timing.seconds > 0}

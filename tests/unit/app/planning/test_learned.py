@@ -11,6 +11,7 @@ import deltalake
 import pyarrow as pa
 import pytest
 
+from maintainer.app.planning import run_statistics
 from maintainer.app.planning.run_statistics import LESSONS_FILE, Lessons, keep_lessons, learn, lessons_of, past_lessons
 from maintainer.journal.folder.run_folder import RunFolder
 from maintainer.model.plan.plan import LeftAlone, Plan
@@ -56,6 +57,19 @@ def test_waiting_counts_from_the_first_night_of_an_unbroken_row() -> None:
     row = lessons(run(5, waits=True), run(4, waits=True), run(3, waits=False), run(2, waits=True))
     assert learn(row, TONIGHT).waiting_since_ms == {"sales.orders": 4}
     assert learn(lessons(run(5, waits=False), run(4, waits=True)), TONIGHT).waiting_since_ms == {}
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_a_table_waits_since_the_first_run_however_many_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: int
+) -> None:
+    """A watch makes sixty runs in an hour: no table would ever have waited for longer, nor have got its turn."""
+    monkeypatch.setattr(run_statistics, "MAX_RUNS_LEARNED_FROM", 3)
+    for number in range(late + 8):
+        folder_of(tmp_path, number, run(number, waits=number >= late), with_lessons=number != late + 5)
+    assert learn(past_lessons(tmp_path), TONIGHT).waiting_since_ms == {"sales.orders": late}
+    folder_of(tmp_path, 9, run(9, waits=False), with_lessons=True)
+    assert learn(past_lessons(tmp_path), TONIGHT).waiting_since_ms == {}
 
 
 def folder_of(runs_dir: Path, number: int, made: Run, *, with_lessons: bool) -> Path:
