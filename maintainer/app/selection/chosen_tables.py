@@ -20,6 +20,7 @@ from maintainer.app.selection.managed_search import (
     declared_places,
     needs_session,
     search_tables,
+    searched_again,
     with_recorded_tables,
 )
 from maintainer.app.selection.run_spec import NoPlans, RunSpec, choose
@@ -224,8 +225,7 @@ class WatchedTables:
         """Return the policies of this round."""
         if self.project.loaded.searches and time.monotonic() - self.searched_at > SEARCH_AGAIN_SECONDS:
             self.searched_at = time.monotonic()
-            unsearched = replace(self.project, loaded=replace(self.project.loaded, search=None))
-            self.project = search_tables(unsearched, self.opened)
+            self.project = searched_again(self.project, self.opened)
             spec = replace(self.spec, selection=replace(self.spec.selection, allow_empty=True))
             self.chosen = chosen_tables(self.project, spec, command="watch")
         return self.chosen.policies

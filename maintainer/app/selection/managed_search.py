@@ -82,6 +82,19 @@ def search_tables(project: Project, engine: EngineOptions | OpenedEngine) -> Pro
             return _with_search(project, _Search(project, finder, unfit).result())
 
 
+def searched_again(project: Project, engine: OpenedEngine) -> Project:
+    """Return the project as a new search finds it; in a place that cannot be searched now, as the last one found it."""
+    before = project.loaded.search
+    project = search_tables(replace(project, loaded=replace(project.loaded, search=None)), engine)
+    search = project.loaded.search
+    if before is None or search is None or not search.problems:
+        return project
+    kept = tuple(table for table in before.tables if any(map(search.leaves_open, table.names)))
+    keys = {key for table in kept for key in (*map(name_key, table.names), *table.aliases)}
+    tables = (*kept, *(table for table in search.tables if not table.is_one_of(keys)))
+    return _with_search(project, replace(search, tables=tuple(sorted(tables, key=lambda table: table.names))))
+
+
 def declared_places(project: Project) -> tuple[TableRef, ...]:
     """Return what problems and records call the places that are searched: the roots, and the catalog."""
     places = project.loaded.project.places

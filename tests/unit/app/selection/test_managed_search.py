@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from maintainer.app.engine_access import EngineOptions, OpenedEngine
+from maintainer.app.engine_access import EngineOptions
 from maintainer.app.project_folders import Project
-from maintainer.app.selection.chosen_tables import WatchedTables, chosen_tables, searched
+from maintainer.app.selection.chosen_tables import chosen_tables, searched
 from maintainer.app.selection.managed_search import (
     gone_tables,
     needs_session,
@@ -29,64 +28,9 @@ from maintainer.model.plan.plan import GoneTable, Problem
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.table_names import table_ref
 from tests.support.runs import sample_plans
+from tests.unit.app.selection.searched_lakes import Finder, lake, opened, project
 
 EMPTY = sample_plans.plan()
-RULE = 'version: 1\nmatch: {tables: ["lake/*", "s3://b/*", "sales.*"]}\nmanage: true\n'
-
-
-def project(folder: Path, settings: str = "roots: [lake]", **files: str) -> Project:
-    (folder / "policies").mkdir()
-    (folder / "maintainer.yml").write_text(f"version: 1\n{settings}\n")
-    (folder / "policies" / "rule.yml").write_text(RULE)
-    for name, text in files.items():
-        (folder / "policies" / f"{name}.yml").write_text(f"version: 1\n{text}\n")
-    return Project.load(folder)
-
-
-def lake(folder: Path, *tables: str) -> None:
-    for table in tables:
-        (folder / table / "_delta_log").mkdir(parents=True)
-
-
-class Finder:
-    """A catalog and a store; what is an exception is raised after what came before it."""
-
-    def __init__(
-        self,
-        catalog: Sequence[tuple[str, str] | Exception] = (),
-        stored: Sequence[str | Exception] = (),
-    ) -> None:
-        self.catalog, self.stored = catalog, stored
-
-    def in_catalog(
-        self,
-        wanted: Callable[[str], bool] = lambda database: True,
-        meant: Callable[[str], bool] = lambda catalog: True,
-    ) -> Iterator[tuple[str, str]]:
-        self.meant = meant
-        for entry in self.catalog:
-            if isinstance(entry, Exception):
-                raise entry
-            if wanted(entry[0].partition(".")[0]):
-                yield entry
-
-    def below(self, root: str) -> Iterator[str]:
-        for location in self.stored:
-            if isinstance(location, Exception):
-                raise location
-            yield location
-
-
-def opened(finder: Finder | Exception) -> OpenedEngine:
-    @contextmanager
-    def open_finder() -> Iterator[Finder]:
-        if isinstance(finder, Exception):
-            raise finder
-        yield finder
-
-    return OpenedEngine(
-        None, lambda location: None, None, None, open_finder,  # type: ignore[arg-type] # only the finder is asked
-    )  # fmt: skip
 
 
 def names(search: Project) -> dict[str, str]:
@@ -261,17 +205,6 @@ def test_the_catalog_that_a_run_names_means_all_tables_of_rules_in_it(tmp_path: 
     search = with_recorded_tables(search_tables(loaded, opened(finder)), [TableRef("catalog")])
     tables = chosen_tables(search, spec, command="apply").policies
     assert [policy.table.identifier for policy in tables] == ["sales.orders"]
-
-
-def test_a_watch_looks_for_new_tables_from_time_to_time(tmp_path: Path) -> None:
-    lake(tmp_path, "lake/a")
-    spec = RunSpec()
-    search = search_tables(project(tmp_path), EngineOptions())
-    watched = WatchedTables(search, spec, opened(Finder()), chosen_tables(search, spec, command="watch"), float("inf"))
-    lake(tmp_path, "lake/b")
-    assert [policy.table.identifier for policy in watched.policies()] == ["lake/a"]
-    watched.searched_at = float("-inf")
-    assert [policy.table.identifier for policy in watched.policies()] == ["lake/a", "lake/b"]
 
 
 # -- from one run to the next
