@@ -119,12 +119,14 @@ class Selector:
 class SelectorContext:
     """What a command knows beyond files; a method that is missing here is refused.
 
-    ``answers`` maps a method to a function of (identifier, value). ``command`` is for messages.
+    ``answers`` maps a method to a function of (identifier, value). ``command`` is for messages. ``names_of`` returns
+    all plain names under which a table was found, where it has several: a term that fits one of them fits the table.
     """
 
     root: Path
     command: str
     answers: Mapping[Method, Callable[[str, str], bool]] = field(default_factory=dict)
+    names_of: Callable[[TableRef], Collection[str]] = lambda ref: ()
 
 
 def parse_selector(specifications: Iterable[str], root: Path) -> Selector:
@@ -222,7 +224,7 @@ def select(
         ProjectError: E623 nothing matches and ``allow_empty`` is not set. E624 the command cannot know the
             answer to a term.
     """
-    candidates = [_Candidate(policy, name_key(policy.table), plain_name(policy.table)) for policy in policies]
+    candidates = [_candidate(policy, context.names_of(policy.table)) for policy in policies]
     chosen = set() if include.alternatives else {candidate.identity for candidate in candidates}
     for terms in include.alternatives:
         matching = _matching(terms, candidates, context)
@@ -296,11 +298,18 @@ def _answerable(term: SelectorTerm, context: SelectorContext) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A policy, and the two forms in which its table is compared: the same for every term."""
+    """A policy, and the forms in which its table is compared: the same for every term."""
 
     policy: Selectable
     identity: str
-    name: str
+    keys: frozenset[str]
+    names: frozenset[str]
+
+
+def _candidate(policy: Selectable, others: Collection[str]) -> _Candidate:
+    identity = name_key(policy.table)
+    keys = frozenset({identity, *(name_key(TableRef(name)) for name in others)})
+    return _Candidate(policy, identity, keys, frozenset({plain_name(policy.table), *others}))
 
 
 def _matching(terms: tuple[SelectorTerm, ...], candidates: Sequence[_Candidate], context: SelectorContext) -> set[str]:
@@ -313,9 +322,9 @@ def _test(term: SelectorTerm, context: SelectorContext) -> Callable[[_Candidate]
     if term.method is Method.TABLE:
         wanted = name_key(table_ref(value, context.root))
         if not is_glob(value):
-            return lambda table: table.identity == wanted
+            return lambda table: wanted in table.keys
         globs = (absolute_glob(value, context.root),)
-        return lambda table: table.identity == wanted or name_matches(table.name, globs)
+        return lambda table: wanted in table.keys or any(name_matches(name, globs) for name in table.names)
     if term.method is Method.TAG:
         return lambda table: value in table.policy.tags
     if term.method is Method.OWNER:

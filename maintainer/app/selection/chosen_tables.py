@@ -163,10 +163,17 @@ def named_policy(
     is_managed = project.loaded.manager_of(table_ref(name, project.root)) is not None
     if not project.loaded.names(name) and (exists or not is_managed):
         project = search_tables(project, engine)
-    policy = project.loaded.resolve_table(name, managed=managed)
-    if whole and name_key(policy.table) != name_key(table_ref(name, project.root)):
+    known = _known_as(project, table_ref(name, project.root))
+    policy = project.loaded.resolve_table(name if known is None else known.identifier, managed=managed)
+    if whole and name_key(policy.table) != name_key(known or table_ref(name, project.root)):
         raise whole_name_needed(name, policy.table)
     return project, policy
+
+
+def _known_as(project: Project, ref: TableRef) -> TableRef | None:
+    """Return what the policy of a table that a search found under several names calls it; None for any other table."""
+    keys = {name_key(TableRef(name)) for name in project.loaded.names_of(ref)}
+    return next((policy.table for policy in project.policies if name_key(policy.table) in keys), None) if keys else None
 
 
 @contextmanager

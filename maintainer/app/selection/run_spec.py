@@ -140,7 +140,7 @@ def choose(
         methods[Method.DRIFTED] = lambda identifier, _value: (
             identifier in plans and any(isinstance(step, SetPropertiesStep) for step in plans[identifier].steps)
         )
-    context = SelectorContext(project.root, command, methods)
+    context = SelectorContext(project.root, command, methods, project.names_of)
     check_answerable(include, context)
     check_answerable(leave_out, context)
     # That nothing is due is an answer; that nothing could be is a misspelt name, and was found before the look.

@@ -254,14 +254,15 @@ class LoadedProject:
 
     def manager_of(self, ref: TableRef) -> RuleSource | None:
         """Return the rule that manages a table which no file names, None if none does; nothing is looked for."""
-        return managing_rule(ref, self.managing_rules, self.project.places, self._names_of(ref))
+        return managing_rule(ref, self.managing_rules, self.project.places, self.names_of(ref))
 
     def match_rules_for(self, ref: TableRef, tags: Iterable[str] = ()) -> tuple[RuleSource, ...]:
         """Return the rules that reach a table with these tags of its own, from low to high priority, at any size."""
         all_tags = own_tags([frozenset(tags), *self._default_tags])
-        return reaching_rules(self.rules, plain_name(ref), all_tags, self._names_of(ref))
+        return reaching_rules(self.rules, plain_name(ref), all_tags, self.names_of(ref))
 
-    def _names_of(self, ref: TableRef) -> tuple[str, ...]:
+    def names_of(self, ref: TableRef) -> tuple[str, ...]:
+        """Return all plain names under which a search found a table, none where it has only one."""
         return () if self.search is None else self.search.names_of(ref)
 
     @cached_property
@@ -325,7 +326,7 @@ class LoadedProject:
         if self.search is not None and self.search.is_recorded and may_be_an_end(identifier):
             rules = f"this command does not look into {places_text(self.project.places)}"
             write_one = "write its whole name; `maintainer list` looks, and has all names"
-        excluded = (rule.excluded_at(plain_name(ref), self._names_of(ref)) for rule in reversed(self.rules))
+        excluded = (rule.excluded_at(plain_name(ref), self.names_of(ref)) for rule in reversed(self.rules))
         if (where := next((place for place in excluded if place is not None), None)) is not None:
             what, way_out = f"`match.exclude` leaves `{identifier}` out", f"remove that item, or {write_one}"
             return ProjectError(what, code="E613", where=where, found=identifier, help=way_out)
