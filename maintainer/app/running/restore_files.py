@@ -76,7 +76,7 @@ def undelete_run(
         row = replace(row, table_id=facts.table_id, location=facts.location)
         journal.note("undelete", table=policy.table.identifier, of_run=of_run)
         _keep(journal, row, None)
-        receipt = worker.writer.undelete(facts, of_run, _deleted_by(journal.runs_dir, of_run, facts.table_id))
+        receipt = worker.writer.undelete(facts, of_run, _deleted_by(project.past_runs_dir, of_run, facts.table_id))
         end |= {"num_files_added": receipt.num_files_restored, "bytes_added": receipt.bytes_restored}
         end["status"] = (StepStatus.INCOMPLETE if receipt.refused else StepStatus.SUCCEEDED).value
         if receipt.refused:

@@ -9,16 +9,21 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from obstore.store import MemoryStore
 
 from maintainer.app.lookback.run_history import HistoryQuery, history_row, recorded_rows
 from maintainer.app.project_folders import Project
+from maintainer.app.running.apply_plan import open_journal
 from maintainer.app.running.restore_files import undelete_run
 from maintainer.delta.vacuum.trash import undelete
 from maintainer.engine.protocols import TableEngine
+from maintainer.engine.store.object_storage import ObjectStorage
 from maintainer.errors import TableError
 from maintainer.journal.event_log import EVENTS_FILE, read_events
+from maintainer.journal.folder.cache_home import HOME_VARIABLE
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_pending import PENDING_FILE, read_pending
+from maintainer.journal.store import state_access
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.receipts import UndeleteReceipt
@@ -155,3 +160,32 @@ def test_the_delete_markers_that_a_run_recorded_of_this_table_are_handed_over(ca
     marks = {file.path: file.marker for file in case.writer.deleted}
     assert marks == {path: "m1" if path == paths[0] else None for path in paths}
     assert [file.size_bytes for file in case.writer.deleted] == [file.size_bytes for file in step.files]
+
+
+def test_a_machine_that_fetched_only_what_a_run_must_know_finds_the_files_of_another_ones_run(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, storage = case.project.root, ObjectStorage(MemoryStore(), "memory://state")
+    (root / "maintainer.yml").write_text("version: 1\nstate: s3://state\n")
+    monkeypatch.setattr(ObjectStorage, "open", lambda uri, settings: storage)
+    case.project, orders = Project.load(root), sample_plans.orders()
+    step = next(step for step in orders.steps if isinstance(step, VacuumStep))
+
+    def on_machine(name: str) -> None:
+        monkeypatch.setenv(HOME_VARIABLE, str(root / name))
+        monkeypatch.setattr(state_access, "_states", {})
+
+    on_machine("first")
+    with open_journal(case.project) as run:
+        run.folder.write_plan(to_json(sample_plans.plan(orders)))
+        about = (orders.step_id(step), len(step.files), len(step.files))
+        run.record(Deleting(1, "orders", case.table.table_id, "s3://lake/t", *about, ((step.files[0].path, "m1"),)))
+        run.finished()
+        run.close()
+        run.update_state()
+    on_machine("second")
+    policy = next(policy for policy in case.project.policies if not policy.is_ledger)
+    worker = cast("TableEngine", SimpleNamespace(reader=LocalReader(), writer=case.writer))
+    with open_journal(case.project) as journal, pytest.raises(TableError):
+        undelete_run(case.project, worker, journal, policy, run.run_id)
+    assert [file.path for file in case.writer.deleted] == [file.path for file in step.files]
