@@ -142,12 +142,12 @@ def fleet_runs(project: Project, since_ms: int) -> FleetRuns:
     runs_dir = project.past_runs_dir
     runs: list[PastRun] = []
     unread: list[str] = []
-    for run in past_runs(runs_dir):
+    for run in past_runs(runs_dir, since_ms=lambda: since_ms):
         if isinstance(run, tuple):
             unread.append(f"{run[0].name}: {run[1]}")
-        elif run.outcome.started_at_ms < since_ms or len(runs) >= MAX_FLEET_RUNS:
+        elif len(runs) >= MAX_FLEET_RUNS:
             break
-        else:
+        elif run.outcome.started_at_ms >= since_ms:  # one that planned for long may have begun before one that ended
             runs.append(run)
     if not runs and unread:
         raise NoReport(f"no run of this time can be read: {unread[0]}", runs_dir)

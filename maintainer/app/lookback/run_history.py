@@ -17,7 +17,7 @@ from maintainer.app.running.verify_commits import VERIFICATION_FILE, verificatio
 from maintainer.app.selection.recorded_tables import CurrentTable, RecordedTable
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.journal.folder.atomic_files import read_document, reading_runs
-from maintainer.journal.folder.run_folder import run_folders
+from maintainer.journal.folder.run_folder import latest_time_ms, run_folders
 from maintainer.journal.ledger.ledger_rows import LedgerRow, rows_of
 from maintainer.journal.memory.past_runs import MAX_RUNS_READ, PastRun, past_runs
 from maintainer.journal.memory.table_records import remembered
@@ -79,7 +79,7 @@ class HistoryQuery:
 
     Args:
         table: Only this table's, as a policy names it; None for all.
-        since_ms: Only steps that started then or later, milliseconds since 1970 UTC.
+        since_ms: Only steps that ended then or later, milliseconds since 1970 UTC.
         failed: Only steps that did not succeed.
         ours: Only our own steps: the table's log is not read.
         ledger: Read the ledger, which knows the runs of every machine, and not the run folders.
@@ -97,7 +97,7 @@ class HistoryQuery:
 
     def wants(self, row: LedgerRow) -> bool:
         """Tell whether a step is one of those, by its time and its end."""
-        in_time = self.since_ms is None or row.started_at_ms >= self.since_ms
+        in_time = self.since_ms is None or row.started_at_ms + 1000 * row.duration_seconds >= self.since_ms
         return in_time and not (self.failed and row.status in ("succeeded", "nothing_left"))
 
 
@@ -133,13 +133,16 @@ def recorded_rows(
     """
     rows: list[LedgerRow] = []
     unread: list[Problem] = []
-    for run in past_runs(runs_dir):
+    newest_first = _newest_first()
+
+    def since_ms() -> int:
+        """Of the runs that are left only those count that did something later than all steps that are wanted."""
+        return max(query.since_ms or 0, rows[-1].started_at_ms if len(rows) >= query.limit else 0)
+
+    for run in past_runs(runs_dir, since_ms=since_ms):
         if isinstance(run, tuple):
             unread.append(_unread(*run))
             continue
-        ended_at_ms = run.outcome.started_at_ms + int(run.outcome.duration_seconds * 1000)
-        if query.since_ms is not None and ended_at_ms < query.since_ms:
-            break
         steps = [row for row in rows_of(run.plan, run.outcome) if of_table(row)]
         if query.file is not None:
             fates = ((row, _fate_of(query.file, run, row)) for row in steps)
@@ -149,16 +152,24 @@ def recorded_rows(
             on_run(run.outcome)
         rows += wanted
         if len(rows) >= query.limit:
-            break
+            rows[:] = newest_first(rows)[: query.limit]
     without_plan = (row for name in ROWS_WITHOUT_PLAN for row in rows_in_documents(runs_dir, name))
     for row_or_unread in without_plan if query.file is None else ():
         if isinstance(row_or_unread, tuple):
             unread.append(_unread(*row_or_unread))
         elif of_table(row_or_unread) and query.wants(row_or_unread):
             rows.append(row_or_unread)
-    # Run ids begin with their time; within a run the order stays.
-    rows.sort(key=lambda row: row.run_id, reverse=True)
-    return rows[: query.limit], unread
+    return newest_first(rows)[: query.limit], unread
+
+
+def _newest_first() -> Callable[[list[LedgerRow]], list[LedgerRow]]:
+    """Return what puts steps in order; what a clock that was ahead recorded comes last, as its run does."""
+    latest_ms = latest_time_ms()
+
+    def at(row: LedgerRow) -> tuple[bool, int]:
+        return row.started_at_ms <= latest_ms, row.started_at_ms
+
+    return lambda rows: sorted(rows, key=at, reverse=True)
 
 
 ROWS_WITHOUT_PLAN: Mapping[str, Callable[[str], Iterable[LedgerRow]]] = {

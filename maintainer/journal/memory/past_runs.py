@@ -6,7 +6,7 @@ from its events (``recorded_outcome``), so that a commit that landed right befor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -83,7 +83,9 @@ class RunRecord:
         return recorded_outcome(self.plan, islice(self.events, num_events), self.end)
 
 
-def past_runs(runs_dir: Path, known: PastRun | None = None) -> Iterator[PastRun | tuple[Path, str]]:
+def past_runs(
+    runs_dir: Path, known: PastRun | None = None, *, since_ms: Callable[[], int] = lambda: 0
+) -> Iterator[PastRun | tuple[Path, str]]:
     """Read run folders, newest first; one that cannot be read gives its path and why, and stops nothing.
 
     A folder without ``results.json`` is a run that never came to a step; it is passed over.
@@ -91,6 +93,8 @@ def past_runs(runs_dir: Path, known: PastRun | None = None) -> Iterator[PastRun 
     Args:
         runs_dir: The folder of all runs.
         known: A run that need not be read: its plan may name a million files.
+        since_ms: Asked before each run, which is passed over where it recorded nothing since. A run of hours may have
+            begun long before one that is over.
 
     Raises:
         EnvironmentUnfit: E641, the folder of runs cannot be listed.
@@ -101,9 +105,17 @@ def past_runs(runs_dir: Path, known: PastRun | None = None) -> Iterator[PastRun 
         if not (folder.path / RESULTS_FILE).is_file() or not (folder.path / PLAN_FILE).is_file():
             continue
         try:
+            if not _recorded_since(folder.path, since_ms()):
+                continue
             yield known if known is not None and known.folder.name == folder.run_id else read_run(folder.path)
         except (OSError, ValueError, MaintainerError) as error:
             yield folder.path, str(error)
+
+
+def _recorded_since(folder: Path, since_ms: int) -> bool:
+    """Whether a run may have recorded anything since a time; the event that follows a torn line has no time."""
+    last = last_event(folder / EVENTS_FILE) if since_ms else None
+    return last is None or not 0 < last["at_ms"] < since_ms
 
 
 def read_run(folder: Path) -> PastRun:
