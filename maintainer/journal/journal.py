@@ -64,6 +64,9 @@ class Journal:
     publisher: PublishedRun | None = None
     fold: RunFold = field(default_factory=RunFold)
     """What was recorded, and what could not be."""
+    given_up: set[str] = field(default_factory=set)
+    """Steps whose threads were given up, by id: what they tried may yet land."""
+    _is_over: bool = False
 
     def __post_init__(self) -> None:
         self._opened_at_ms = self.now_ms()
@@ -165,6 +168,8 @@ class Journal:
             self._log.append(line_of(event), durable=durable)
         finally:
             self.fold.take(event)
+            if self._is_over:  # the last word of a thread that was given up
+                self.close()
         if durable and self.publisher is not None:
             # Nothing may be tried that only this machine would know of; what happened may wait for a better moment.
             self.publisher.announce(required=isinstance(event, Intent))
@@ -280,5 +285,12 @@ class Journal:
         self.record(RunFinished(now, RunOutcome(self.run_id, self._opened_at_ms, seconds, ())))
 
     def close(self) -> None:
-        """Close the record and release its lock. Safe to call twice."""
-        self._log.close()
+        """Close the record and release its lock. Safe to call twice.
+
+        As long as a thread of this process that was given up may commit or delete, the lock stays: nobody settles
+        meanwhile what the log cannot tell yet, and how it ended is recorded.
+        """
+        self._is_over = True
+        steps = [step for step_id in tuple(self.given_up) if (step := self.fold.steps.get(step_id)) is not None]
+        if all(step.intents.keys() <= step.results.keys() for step in steps):
+            self._log.close()

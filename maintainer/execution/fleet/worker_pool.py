@@ -233,6 +233,8 @@ class WorkerPool(WorkerThreads[_RunningTable]):
                 return
             pooled.given_up = True
         running.run.worker.control.abandon()
+        if running.run.work is not None:
+            self.context.journal.given_up.add(running.run.work.step_id)
         outcome = _hung(running, self.results, self.bounds.hang_after(self.context.switch))
         known = len(self.results.steps_so_far(running.run.plan))
         for step in outcome.steps[known:]:

@@ -98,7 +98,7 @@ class StepRecord:
                 self.writings.pop((stamp.batch, ()), None)
                 self.intents[stamp.batch] = event
                 self.results.pop(stamp.batch, None)
-            case Result(stamp=stamp) if not event.is_open or stamp.batch not in self.results:
+            case Result(stamp=stamp) if event.replaces(self.results.get(stamp.batch)):
                 self.results[stamp.batch] = event
             case Deleting(num_deleted=num_deleted):
                 self.num_deleted = max(self.num_deleted or 0, num_deleted)

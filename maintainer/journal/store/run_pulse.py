@@ -52,6 +52,7 @@ class RunPulse:
         self._run_id = run_id
         self._now_ms = now_ms
         self._renewed = 0.0
+        self._renewed_ms = 0
 
     def begin(self) -> None:
         """Give the first sign.
@@ -75,7 +76,9 @@ class RunPulse:
 
     def renew_if_late(self) -> None:
         """Make sure that no other run can have ended this one; the same errors as ``renew``."""
-        if time.monotonic() - self._renewed > PULSE_SECONDS / 2:
+        # While a machine sleeps its monotonic clock stands still.
+        slept_seconds = (self._now_ms() - self._renewed_ms) / 1000
+        if max(time.monotonic() - self._renewed, slept_seconds) > PULSE_SECONDS / 2:
             self.renew()
 
     def end(self) -> None:
@@ -87,11 +90,11 @@ class RunPulse:
         self._documents.storage.remove(f"{FOLDER}/{self._name}")
 
     def _write(self, before: StoredDocument | None) -> bool:
-        asked = time.monotonic()
-        pulse = Pulse(self._run_id, socket.gethostname(), self._now_ms() + PULSE_SECONDS * 1000)
+        asked, asked_ms = time.monotonic(), self._now_ms()
+        pulse = Pulse(self._run_id, socket.gethostname(), asked_ms + PULSE_SECONDS * 1000)
         written = self._documents.replace(self._name, data_of(pulse), before)
         if written:
-            self._renewed = asked
+            self._renewed, self._renewed_ms = asked, asked_ms
         return written
 
 

@@ -165,6 +165,15 @@ class Result(TableEvent):
         """Whether somebody has to look yet how it ended."""
         return self.end is CommitEnd.UNKNOWN and self.receipt is None
 
+    def replaces(self, earlier: Result | None) -> bool:
+        """Whether it says more than what was recorded of the same try before.
+
+        What landed stays landed: who found no commit may have looked while the other run slept right before it.
+        """
+        if earlier is None:
+            return True
+        return not self.is_open and not (self.end is CommitEnd.NOT_LANDED and earlier.end in DELETED)
+
     @property
     def version(self) -> int | None:
         """The version that it became, or may have become."""

@@ -40,10 +40,11 @@ class Run:
         self._emitted = threading.Condition()
         self.count = 0
         self.folder: RunFolder
+        self.journal: Journal
 
     def __call__(self, plan: Plan, **bounds: Any) -> RunOutcome:
         self.count += 1
-        journal = Journal.open(self.runs_dir, f"20261121T22000{self.count}Z-0000", lambda: NOW_MS)
+        self.journal = journal = Journal.open(self.runs_dir, f"20261121T22000{self.count}Z-0000", lambda: NOW_MS)
         self.folder = journal.folder
         outcome = run_fleet(
             plan, self.lake, journal=journal, verifier=self.verifier, bounds=FleetBounds(**{**QUICK, **bounds}),
@@ -58,6 +59,11 @@ class Run:
         path = self.folder.path / "events.jsonl"
         assert recorded_outcome(plan, run_events(path, read_events(path).events), RunEnd.FINISHED) == outcome
         return outcome
+
+    def end_process(self) -> None:
+        """What the end of a run's process does where a thread of it still hangs: its lock goes with it."""
+        self.journal.given_up.clear()
+        self.journal.close()
 
     def _keep(self, event: ProgressEvent) -> None:
         with self._emitted:

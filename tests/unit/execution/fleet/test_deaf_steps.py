@@ -8,11 +8,13 @@ from collections.abc import Callable
 import pytest
 
 from maintainer.execution.cancellation import StopSwitch
-from maintainer.journal.event_log import EVENTS_FILE, read_events, run_events
+from maintainer.journal.event_log import EVENTS_FILE, is_alive, read_events, run_events
 from maintainer.journal.memory.recorded_outcome import recorded_outcome
+from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.run.outcome import RunEnd, StepStatus, TableStatus
 from maintainer.model.run.progress import RunStopping
+from maintainer.model.run.receipts import Verdict
 from tests.support.runs.fake_lake import Station
 from tests.support.runs.planned_steps import compact, plan_all, plan_of, vacuum
 from tests.unit.execution.fleet.run_in_memory import Run, by_table
@@ -137,6 +139,7 @@ def test_a_deletion_that_did_not_come_back_is_interrupted_once_a_later_run_has_l
     outcome = run(plan, **bounds)
     assert [step.status for step in outcome.tables[0].steps] == [StepStatus.UNKNOWN]
 
+    run.end_process()
     folder = run.folder
     folder.write_plan(to_json(plan))
     run.lake.clear_hooks()
@@ -147,3 +150,25 @@ def test_a_deletion_that_did_not_come_back_is_interrupted_once_a_later_run_has_l
     assert step.vacuum is not None
     assert (step.status, step.vacuum.num_files_deleted) == (StepStatus.INTERRUPTED, 1)
     come_back(release)
+
+
+def test_a_commit_that_lands_when_its_run_is_over_is_recorded_though_another_run_looked_before(run: Run) -> None:
+    """A watch goes on in the process whose thread hangs in the commit."""
+    table = run.lake.table("a", (1,), (2,))
+    release = threading.Event()
+    run.lake.at("commit", deaf(run, release), times=1)
+    plan = plan_all(plan_of(table, compact(table), timeout_seconds=0))
+    run(plan)
+    folder = run.folder
+    folder.write_plan(to_json(plan))
+    run.switch, run.lake.cancel_events = StopSwitch(), {}
+    run(plan_all(plan_of(table)))
+    assert (table.version, remembered(run.runs_dir).open_intents) == (1, ())
+    come_back(release)
+    assert table.version == 2
+    run(plan_all(plan_of(table)))
+    assert run.verifier.asked[-1] == ("pair", "a", 2)
+    events = run_events(folder.path, read_events(folder.path / EVENTS_FILE).events)
+    (step,) = recorded_outcome(plan, events, RunEnd.FINISHED).tables[0].steps
+    assert [(commit.version, commit.verdict) for commit in step.commits] == [(2, Verdict.PASS)]
+    assert not is_alive(folder.path / EVENTS_FILE)

@@ -18,8 +18,10 @@ from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.folder.documents import documents_in
 from maintainer.journal.leases import LEASE_SECONDS, RENEWALS, Leases, current_holders
 from maintainer.journal.ledger.ledger_pending import PENDING_FILE
+from maintainer.journal.memory.past_runs import recorded_step
 from maintainer.journal.memory.table_records import remembered
 from maintainer.journal.store import run_pulse, state_mirror
+from maintainer.model.run.receipts import CommitReceipt
 from maintainer.model.run.run_events import CommitEnd
 from maintainer.model.table.table_facts import TableRecord
 from tests.support.runs.machines import Machine, intend, now_ms
@@ -150,6 +152,42 @@ def test_a_run_without_a_sign_of_life_is_ended_and_settled_and_commits_nothing_m
     assert end is not None
     assert (end["type"], end["by"]) == ("settled", journal.run_id)
     assert [intent.stamp.batch for intent in unfinished(first.mirror.runs_dir)] == [1]
+
+
+def test_a_machine_that_slept_looks_whether_its_run_was_ended_though_its_own_clock_stood_still(
+    storage: ObjectStorage,
+) -> None:
+    began, slept = now_ms(), [0]
+    pulse = run_pulse.RunPulse(storage, "slept", lambda: began + slept[0])
+    pulse.begin()
+    pulse.renew_if_late()
+    slept[0] = 3_600_000
+    assert run_pulse.living_runs(storage, began + slept[0], ended_by="other") == {"slept": False}
+    with pytest.raises(run_pulse.EndedByAnother):
+        pulse.renew_if_late()
+
+
+def test_a_commit_that_lands_after_another_machine_did_not_find_it_is_told(
+    machines: tuple[Machine, Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine slept right before its commit, longer than its lease: it had been asked for everything before."""
+    first, second = machines
+    monkeypatch.setattr(run_pulse, "PULSE_SECONDS", -1)
+    slept = first.begin()
+    stamp = intend(slept, FACTS)
+    monkeypatch.undo()
+    journal = second.begin()
+    (intent,) = unfinished(second.mirror.runs_dir, except_run=journal.run_id)
+    journal.settled(intent, CommitEnd.NOT_LANDED, None)
+    second.end(journal)
+    recorded_events.result(slept, stamp, FACTS, "compact", CommitEnd.LANDED, receipt=CommitReceipt(4, 3))
+    first.end(slept)
+    for machine in machines:
+        machine.mirror.fetch(now_ms(), everything=True)
+        step = recorded_step(machine.mirror.runs_dir, stamp)
+        assert step is not None
+        assert [commit.version for commit in step.commits(step.landed)] == [4]
+        assert record_at(machine).unproven_versions == (4,)
 
 
 def test_whoever_takes_the_lease_of_a_dead_run_finds_that_it_is_dead(storage: ObjectStorage, tmp_path: Path) -> None:
