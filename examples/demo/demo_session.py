@@ -21,7 +21,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from maintainer.model.table.log_names import COMMIT_NAME, LOG_FOLDER, is_of_checkpoint
+from maintainer.model.table.log_names import COMMIT_NAME, LAST_CHECKPOINT, LOG_FOLDER, is_of_log
 
 if TYPE_CHECKING:
     from maintainer.delta.spark.spark_session import DataFrame as Frame
@@ -140,7 +140,8 @@ def age_table(table: Path, by: timedelta) -> Aged:
     commits = commit_files(table) if log.is_dir() else []
     if not 0 < len(commits) <= _MAX_COMMITS:
         raise ValueError(f"{log} cannot be aged: {len(commits)} commits, and 1 to {_MAX_COMMITS} can be")
-    if any(is_of_checkpoint(path.name) for path in log.iterdir()):
+    others = {path.name for path in log.iterdir()} - {commit.name for commit in commits}
+    if any(name == LAST_CHECKPOINT or is_of_log(name) for name in others):
         raise ValueError(f"{log} has a checkpoint and cannot be aged")
 
     for commit in commits:

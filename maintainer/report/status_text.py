@@ -22,6 +22,7 @@ from maintainer.model.run.history_rows import (
     HistoryRow,
     StatusRow,
 )
+from maintainer.model.run.outcome import ENDED_STEPS, FAILED_STEPS
 from maintainer.model.table.commit_records import MAINTENANCE
 from maintainer.report.document.blocks import Document, Line, Row, Span, TableBlock, Text, literal
 from maintainer.report.document.folding import FOLD, first_names, merged, nameless, wording
@@ -216,7 +217,7 @@ _STATUS_WORD = {
     "unknown": "UNKNOWN",
     "": "-",
 }
-_BAD = frozenset({"verify_failed", "failed", "incomplete", "unknown", "error"})
+_BAD = FAILED_STEPS | {"error"}
 
 
 def render_history(
@@ -303,7 +304,7 @@ _SUMMED = ("num_files_removed", "num_files_added", "bytes_removed", "bytes_added
 
 def _of_one_run(row: HistoryRow) -> Hashable:
     """Return what steps of a run share that went well in the same way; None for what stays by itself."""
-    went_well = row.status in ("succeeded", "nothing_left") and row.proof in (None, "pass")
+    went_well = row.status in ENDED_STEPS and row.proof in (None, "pass")
     if row.run_id is None or not went_well or row.error or row.step in (UNDELETE, VERIFY) or _is_without_folder(row):
         return None
     return (row.run_id, row.step, row.status, row.proof, row.git_commit, row.note)

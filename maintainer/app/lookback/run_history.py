@@ -24,7 +24,7 @@ from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.plan import Problem
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.history_rows import HistoryRow
-from maintainer.model.run.outcome import RunOutcome, StepStatus
+from maintainer.model.run.outcome import ENDED_STEPS, RunOutcome, StepStatus
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.table_names import absolute_path, is_called, is_uri, name_key
 from maintainer.report.run.outcome_text import said_of
@@ -98,7 +98,7 @@ class HistoryQuery:
     def wants(self, row: LedgerRow) -> bool:
         """Tell whether a step is one of those, by its time and its end."""
         in_time = self.since_ms is None or row.started_at_ms + 1000 * row.duration_seconds >= self.since_ms
-        return in_time and not (self.failed and row.status in ("succeeded", "nothing_left"))
+        return in_time and not (self.failed and row.status in ENDED_STEPS)
 
 
 EVERY_STEP = HistoryQuery()
@@ -198,7 +198,7 @@ def rows_in_documents(runs_dir: Path, name: str) -> Iterator[LedgerRow | tuple[P
 def _fate_of(file: str, run: PastRun, row: LedgerRow) -> str | None:
     """Say what became of a data file in the step of a row; None where it was not planned to be deleted there."""
     table = next(table for table in run.plan.tables if table.ref.identifier == row.table)
-    step = next((step for step in table.steps if table.step_id(step) == row.step_id), None)
+    step = table.step_of(row.step_id)
     if not isinstance(step, VacuumStep):
         return None
     place = row.location or table.ref.location

@@ -20,6 +20,7 @@ from maintainer.journal.memory.past_runs import read_run
 from maintainer.model.codec import canonical_json, decode, encode
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.reasons import ReasonCode
+from maintainer.model.plan.steps import REWRITE_KINDS
 from maintainer.model.run.outcome import RunOutcome, StepStatus
 from maintainer.model.run.receipts import Amounts
 from maintainer.model.table.table_facts import TableRef
@@ -76,7 +77,7 @@ def lessons_of(plan: Plan, outcome: RunOutcome) -> Lessons:
                 timing = Timed.of_step(len(step.commits), size, step.duration_seconds)
                 key = speed_key(step.kind, sorted({use.lane.value for proof in step.proofs for use in proof.lanes}))
                 timed[key] = timed.get(key, Timed()) + timing
-            if step.kind not in ("set_properties", "vacuum"):
+            if step.kind in REWRITE_KINDS:
                 tries, lost = tried.get(table.ref, (0, 0))
                 tried[table.ref] = (tries + 1, lost + (step.status is StepStatus.YIELDED))
     recorded = recorded_tables(plan)

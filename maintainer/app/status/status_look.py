@@ -17,20 +17,20 @@ from maintainer.app.lookback.run_history import HistoryQuery, history_row, recor
 from maintainer.app.planning.make_plan import PlannedTable, PlanRequest, make_plan
 from maintainer.app.planning.policy_places import unmanaged_tables
 from maintainer.app.project_folders import Project
+from maintainer.app.running.run_control import leases_now
 from maintainer.app.selection.chosen_tables import ChosenTables, tables_out_of_reach
 from maintainer.app.selection.recorded_tables import CurrentTable, FoundBy, RecordedTable, current_table
 from maintainer.app.selection.run_spec import RunSpec, narrowed
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.journal.folder.atomic_files import reading_runs
-from maintainer.journal.leases import current_holders
 from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.journal.memory.table_records import remembered
-from maintainer.journal.store.state_access import shared_documents
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.plan.reasons import STILL_WRITTEN, ReasonCode
 from maintainer.model.plan.steps import REWRITE_KINDS, BatchedStep, SetPropertiesStep, Step, VacuumStep
 from maintainer.model.run.auto_compaction import SESSION_ENABLED, AutoCompactSwitch, try_switch_of
 from maintainer.model.run.history_rows import NOTHING_TO_DO, UNDELETE, VERIFY, HistoryRow, StatusRow
+from maintainer.model.run.outcome import FAILED_STEPS
 from maintainer.model.run.progress import PlacedTable
 from maintainer.model.table.commit_records import DELETING, REWRITING
 from maintainer.model.table.table_facts import DataFile, TableFacts
@@ -94,17 +94,6 @@ class PastSteps:
 def auto_compact_of(planned: PlannedTable, session_value: str | None) -> AutoCompactSwitch | str | None:
     """Return whether writers of a table compact by themselves, or why that is unknown; None for an unread table."""
     return None if planned.facts is None else try_switch_of(session_value, planned.facts.property_map)
-
-
-def running_tables(project: Project, now_ms: int) -> Mapping[str, str]:
-    """Return the run that works on each table now, by the table's identifier.
-
-    Raises:
-        EnvironmentUnfit: E641, the folder of leases cannot be listed.
-    """
-    with reading_runs(project.past_runs_dir.parent):
-        held = current_holders(project.past_runs_dir, now_ms, shared_documents(project.loaded.project))
-    return {table: holder.run_id for table, holder in held.items()}
 
 
 def status_row(
@@ -171,7 +160,7 @@ def _last_step(past: Sequence[HistoryRow]) -> HistoryRow | None:
     What `verify` found is no step: wrong rows are the table's quarantine.
     """
     past = [row for row in past if row.step != VERIFY]
-    if past and past[0].status in _NEEDS_A_LOOK:
+    if past and past[0].status in FAILED_STEPS:
         return past[0]
     return next((row for row in past if row.step != UNDELETE), None)
 
@@ -210,7 +199,7 @@ def _state(plan: TablePlan, last: HistoryRow | None, small: Sequence[DataFile]) 
         return "blocked"
     if any(entry.reason.code is ReasonCode.SUSPENDED for entry in plan.left_alone):
         return "suspended"
-    if last is not None and last.status in _NEEDS_A_LOOK:
+    if last is not None and last.status in FAILED_STEPS:
         return "failed"
     if not plan.steps:
         return "hot" if _is_hot(plan, small) else "ok"
@@ -231,7 +220,7 @@ def _next_step(plan: TablePlan, last: HistoryRow | None, small_below_bytes: int)
         return plan.blocked[0].text
     if plan.steps:
         return ", ".join(_step_in_brief(step) for step in plan.steps)
-    if last is not None and last.status in _NEEDS_A_LOOK:
+    if last is not None and last.status in FAILED_STEPS:
         return f"last {last.step} {last.status.replace('_', ' ')}: maintainer history"
     waits = next((entry.reason.text for entry in plan.left_alone if entry.reason.code in _WAITING), None)
     if waits is not None:
@@ -242,10 +231,6 @@ def _next_step(plan: TablePlan, last: HistoryRow | None, small_below_bytes: int)
         if entry.num_files > 0 and entry.size_bytes < entry.num_files * small_below_bytes:
             return f"{NOTHING_TO_DO}: {entry.reason.text}"  # this is why small files stay as they are
     return NOTHING_TO_DO
-
-
-_NEEDS_A_LOOK = frozenset({"failed", "verify_failed", "unknown", "incomplete"})
-"""Ends of a step that a person should know of even when nothing is left to do; what was only stopped is made up for."""
 
 
 _WAITING = STILL_WRITTEN | {
@@ -311,7 +296,7 @@ def look_at_all(
     past, unread = PastSteps.read(project)
     rows: list[StatusRow] = []
     in_session = opened.session_setting(SESSION_ENABLED)
-    running = running_tables(project, at_ms)
+    running = {lease.table: lease.run_id for lease in leases_now(project, at_ms)}
 
     def add_row(planned: PlannedTable) -> None:
         table = planned.policy.table.identifier

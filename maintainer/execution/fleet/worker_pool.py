@@ -135,7 +135,7 @@ class WorkerPool(WorkerThreads[_RunningTable]):
                 return
             number, failed = self._num_batches - len(self._batches) + 1, len(self._failed)
             # Failures may be allowed; a batch is still not tried out on more tables once what it wrote was wrong.
-            if failed < (self.bounds.failures_allowed or 1) and not self._is_wrong:
+            if failed < (self.bounds.max_failures or 1) and not self._is_wrong:
                 self._waiting.extend(self._batches.popleft())
                 opened, num_tables = len(self._waiting), sum(not task.plan.is_ledger for task in self._waiting)
                 self._batch_opened.notify_all()
@@ -161,7 +161,7 @@ class WorkerPool(WorkerThreads[_RunningTable]):
             with self._lock:
                 self._is_wrong |= result.status is TableStatus.VERIFY_FAILED
                 self._failed.add(result.ref)  # one that was given up may still end by itself
-                failed, allowed = len(self._failed), self.bounds.failures_allowed
+                failed, allowed = len(self._failed), self.bounds.max_failures
             if allowed is not None and failed >= allowed:
                 self.context.switch.halt(f"{count_of(failed, 'table')} failed, and --max-failures is {allowed}")
         self._ended.put(result)
@@ -251,7 +251,7 @@ class WorkerPool(WorkerThreads[_RunningTable]):
         if work is None or now - max(running.last_beat, work.started) < self.bounds.heartbeat_seconds:
             return
         running.last_beat = now
-        step = next((step for step in plan.steps if plan.step_id(step) == work.step_id), None)
+        step = plan.step_of(work.step_id)
         if step is None:
             return
         self.context.emit(

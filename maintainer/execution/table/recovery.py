@@ -121,10 +121,8 @@ def planned_files(runs_dir: Path, intent: Intent) -> tuple[RemovedFile, ...] | N
         plan = read_plan(path)
     except (OSError, ValueError, MaintainerError):
         return None
-    for table, step in plan.steps():
-        if isinstance(step, VacuumStep) and table.step_id(step) == intent.stamp.step_id:
-            return step.files
-    return None
+    steps = (table.step_of(intent.stamp.step_id) for table in plan.tables)
+    return next((step.files for step in steps if isinstance(step, VacuumStep)), None)
 
 
 def receipt_from_log(engine: TableEngine, facts: TableFacts, version: int, read_version: int) -> CommitReceipt:

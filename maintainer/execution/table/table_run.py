@@ -45,14 +45,12 @@ from maintainer.model.plan.steps import (
     ZOrderStep,
 )
 from maintainer.model.plan.zorder_turn import ZOrderSettings
-from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.outcome import ENDED_STEPS, FAILED_STEPS, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import Phase, StepFinished, StepStarted
 from maintainer.model.table.table_facts import TableRecord
 
 StepDone = Callable[[], None]
 """Called after each step that is recorded, so that ``results.json`` is not behind."""
-
-_GOES_ON = frozenset({StepStatus.SUCCEEDED, StepStatus.NOTHING_LEFT})
 
 
 @dataclass
@@ -90,7 +88,7 @@ class TableRun:
             if self.failed is None and self.record.quarantined is None and not self.past.is_settled:
                 self._settle()
             for step in self.plan.steps:
-                blocker = next((step for step in self.steps if step.status not in _GOES_ON), None)
+                blocker = next((step for step in self.steps if step.status not in ENDED_STEPS), None)
                 if self.failed is not None or blocker is not None:
                     unsettled = "what an earlier run left is not settled"
                     why = f"{blocker.kind} ended {blocker.status.value}" if blocker else unsettled
@@ -331,7 +329,7 @@ def table_status(plan: TablePlan, steps: tuple[StepOutcome, ...], failed: StepSt
     statuses = {step.status for step in steps} | ({failed} if failed is not None else set())
     if StepStatus.VERIFY_FAILED in statuses:
         return TableStatus.VERIFY_FAILED
-    if statuses & {StepStatus.FAILED, StepStatus.UNKNOWN, StepStatus.INCOMPLETE}:
+    if statuses & FAILED_STEPS:
         return TableStatus.FAILED
     if StepStatus.INTERRUPTED in statuses:
         return TableStatus.INTERRUPTED

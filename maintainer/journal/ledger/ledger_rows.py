@@ -241,10 +241,7 @@ def without_prediction(row: LedgerRow) -> LedgerRow:
 
 
 def _row(plan: Plan, table_plan: TablePlan, run: RunOutcome, table: TableOutcome, step: StepOutcome) -> LedgerRow:
-    planned = next(
-        (planned_step for planned_step in table_plan.steps if table_plan.step_id(planned_step) == step.step_id), None
-    )
-    observed = table_plan.observed
+    planned, observed = table_plan.step_of(step.step_id), table_plan.observed
     level, result = proof_of(step)
     return LedgerRow(
         run_id=run.run_id,

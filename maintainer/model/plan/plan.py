@@ -6,7 +6,6 @@ properties: nothing is stored that can be counted. The steps are in ``steps``.
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -34,13 +33,16 @@ PLACES_FILE = "maintainer.yml"
 """What stands there for a place that could not be searched: it is declared in this file, and it is no table."""
 
 
-class FromPolicyFile(typing.Protocol):
-    """What plans, outcomes and rows have for each table."""
+class FromPolicyFile:
+    """What plans, outcomes and rows have for each table: the file that names it, or the rule that manages it."""
+
+    __slots__ = ()
+    policy_file: str | None
 
     @property
-    def policy_file(self) -> str | None:
-        """The file that names the table, or the rule that manages it."""
-        ...
+    def is_ledger(self) -> bool:
+        """Whether this is our own ledger, which no file names; it is never counted among the user's tables."""
+        return self.policy_file == BUILT_IN_POLICY
 
 
 def is_place(entry: FromPolicyFile) -> bool:
@@ -196,7 +198,7 @@ class TableState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TablePlan:
+class TablePlan(FromPolicyFile):
     """Everything planned for one table, in the order in which it runs.
 
     Exactly one of these holds: ``problem`` is set (the table could not be planned), ``blocked`` is not empty
@@ -279,14 +281,13 @@ class TablePlan:
         """Where the table comes from: its own file, or file and line of the rule that manages it."""
         return self.policy_file if self.rule_line is None else f"{self.policy_file}:{self.rule_line}"
 
-    @property
-    def is_ledger(self) -> bool:
-        """Whether this is our own ledger, which no file names; it is never counted among the user's tables."""
-        return self.policy_file == BUILT_IN_POLICY
-
     def step_id(self, step: Step) -> str:
         """Name a step for journal and commit: the table and the kind, of which a plan has one each."""
         return f"{self.ref.identifier}/{step.kind}"
+
+    def step_of(self, step_id: str) -> Step | None:
+        """Return the step with this name; None where none is planned."""
+        return next((step for step in self.steps if self.step_id(step) == step_id), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,16 +11,14 @@ from collections.abc import Iterable
 
 from maintainer.errors import ExitCode
 from maintainer.model.plan.plan import Plan, Problem
-from maintainer.model.run.outcome import RunOutcome, StepStatus, TableStatus
+from maintainer.model.run.outcome import FAILED_STEPS, FAILED_TABLES, RunOutcome, StepStatus, TableStatus
 
 BUG_CODE = "E699"
 """Code of an exception that nobody foresaw: the table ended by it, the traceback is in the run folder."""
 
-_FAILED_TABLES = frozenset({TableStatus.FAILED, TableStatus.NOT_REACHED})
+_NOT_DONE = FAILED_TABLES | {TableStatus.NOT_REACHED}
 """A table that was not reached is no success either: what keeps tables from being started is a failure, or a full
 disk, which may have no table of its own. One that is not supported failed only where a policy names it."""
-
-_FAILED_STEPS = frozenset({StepStatus.FAILED, StepStatus.UNKNOWN, StepStatus.INCOMPLETE})
 
 
 _GRAVEST_FIRST = (
@@ -64,7 +62,7 @@ def exit_code(outcome: RunOutcome) -> ExitCode:
         return ExitCode.TERMINATED if "TERM" in outcome.interrupted_by.upper() else ExitCode.INTERRUPTED
     if TableStatus.INTERRUPTED in tables or StepStatus.INTERRUPTED in steps:
         return ExitCode.INTERRUPTED
-    if tables & _FAILED_TABLES or steps & _FAILED_STEPS or outcome.problems:
+    if tables & _NOT_DONE or steps & FAILED_STEPS or outcome.problems:
         return ExitCode.FINDINGS
     if TableStatus.BLOCKED in tables:
         changed = any(table.changed for table in outcome.user_tables)

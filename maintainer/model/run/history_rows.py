@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from maintainer.errors.foreign_text import without_secrets
-from maintainer.model.plan.plan import BUILT_IN_POLICY
+from maintainer.model.plan.plan import FromPolicyFile
 
 LOST = "its run folder is not here"
 """The reason of a row of ours of which only the table's own log still knows."""
@@ -71,7 +71,7 @@ NOTHING_TO_DO = "nothing to do"
 
 
 @dataclass(frozen=True, slots=True)
-class StatusRow:
+class StatusRow(FromPolicyFile):
     """One table at one look.
 
     ``state`` is one of ``ok``, ``due``, ``drift``, ``failed``, ``hot``, ``unsupported``, ``quarantined``,
@@ -119,11 +119,6 @@ class StatusRow:
     others_vacuumed_by: str | None = None
     commits_seen_from: int | None = None
     maintained_twice: str | None = None
-
-    @property
-    def is_ledger(self) -> bool:
-        """Whether this is our own ledger, which is not counted among the user's tables."""
-        return self.policy_file == BUILT_IN_POLICY
 
     @property
     def optimized_at_ms(self) -> int | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from maintainer.errors.foreign_text import without_secrets
 from maintainer.model.codec import DecodeError, canonical_json, decode, encode
-from maintainer.model.plan.plan import BUILT_IN_POLICY, Problem, TablePlan, is_place
+from maintainer.model.plan.plan import FromPolicyFile, Problem, TablePlan, is_place
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.plan.zorder_turn import LayoutChange, TurnOutcome
 from maintainer.model.run.optimize_metrics import OptimizeMetrics
@@ -64,6 +64,13 @@ class StepStatus(StrEnum):
     UNKNOWN = "unknown"  # nobody knows whether the commit landed
     SKIPPED = "skipped"  # an earlier step did not succeed; a vacuum: a verification failed elsewhere, so it waits
     INTERRUPTED = "interrupted"
+
+
+ENDED_STEPS = frozenset({StepStatus.SUCCEEDED, StepStatus.NOTHING_LEFT})
+"""Ends of a step after which the next one begins."""
+
+FAILED_STEPS = frozenset({StepStatus.FAILED, StepStatus.VERIFY_FAILED, StepStatus.UNKNOWN, StepStatus.INCOMPLETE})
+"""Ends of a step that a person should know of even when nothing is left to do; what was only stopped is made up for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +160,11 @@ class TableStatus(StrEnum):
 ENDED_WELL = frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE, TableStatus.WAITING})
 """What waits is meant to wait."""
 
+FAILED_TABLES = frozenset({TableStatus.FAILED, TableStatus.VERIFY_FAILED})
+
 ENDS_BY_RESULT: Mapping[str, frozenset[TableStatus]] = {
     "success": frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE}),
-    "failed": frozenset({TableStatus.FAILED, TableStatus.VERIFY_FAILED}),
+    "failed": FAILED_TABLES,
     "verify_failed": frozenset({TableStatus.VERIFY_FAILED}),
     "skipped": frozenset({TableStatus.NOT_REACHED, TableStatus.YIELDED}),
     "waiting": frozenset({TableStatus.WAITING}),
@@ -166,7 +175,7 @@ ENDS_BY_RESULT: Mapping[str, frozenset[TableStatus]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class TableOutcome:
+class TableOutcome(FromPolicyFile):
     """One table's end: its steps in order, or why there were none."""
 
     ref: TableRef
@@ -182,11 +191,6 @@ class TableOutcome:
     ) -> TableOutcome:
         """Return the end of a planned table."""
         return TableOutcome(plan.ref, status, tuple(steps), problem, plan.policy_file, plan.owner)
-
-    @property
-    def is_ledger(self) -> bool:
-        """Whether this is our own ledger, see `TablePlan.is_ledger`."""
-        return self.policy_file == BUILT_IN_POLICY
 
     @property
     def first_problem(self) -> Problem | None:

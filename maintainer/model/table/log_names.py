@@ -34,11 +34,6 @@ def is_of_log(name: str) -> bool:
     return any(form.match(name) for form in (COMMIT_NAME, CLASSIC_CHECKPOINT, CHECKPOINT_PART, UUID_CHECKPOINT))
 
 
-def is_of_checkpoint(name: str) -> bool:
-    """Whether a file's name is that of a checkpoint, of a part of one, or of what names the last one."""
-    return name == LAST_CHECKPOINT or (is_of_log(name) and COMMIT_NAME.match(name) is None)
-
-
 def commit_name(version: int) -> str:
     """The name of a version's commit file."""
     return f"{version:020d}.json"

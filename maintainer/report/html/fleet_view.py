@@ -8,7 +8,7 @@ from datetime import tzinfo
 
 from maintainer.journal.ledger.ledger_rows import proof_of
 from maintainer.model.plan.plan import Plan, is_place
-from maintainer.model.run.outcome import RunOutcome, TableOutcome
+from maintainer.model.run.outcome import FAILED_TABLES, RunOutcome, TableOutcome
 from maintainer.report.document.blocks import Block, Fold, Heading, Line, Row, Span, TableBlock, Tile, Tiles, literal
 from maintainer.report.document.folding import FOLD, first_names
 from maintainer.report.html.charts import Column, bar_chart
@@ -27,7 +27,6 @@ from maintainer.report.html.page_parts import (
     proof,
 )
 from maintainer.report.html.run_view import (
-    BAD,
     NO_PROJECT,
     ReportProject,
     worst_first,
@@ -77,7 +76,7 @@ class FleetTable:
         self.last_proof = PROOF_WORDS[proofs[-1]] if proofs else ""
         self.bytes_rewritten = WorkDone.of_tables(table for _, table in ends).bytes_removed
         self.growth_bytes = _growth(ends, self.past.points)
-        self.runs_failed = sum(table.status in BAD for _, table in ends)
+        self.runs_failed = sum(table.status in FAILED_TABLES for _, table in ends)
         self.quarantined = self.name in held
         self.maintained_twice = twice.get(self.name) or ""
 
@@ -193,7 +192,7 @@ def _runs(runs: Sequence[tuple[Plan, RunOutcome]], tz: tzinfo, links: Mapping[st
     columns, rows = [], []
     for plan, outcome in runs:
         size, at = WorkDone.of_run(outcome).bytes_removed, when(outcome.started_at_ms, tz)
-        failed = sum(table.status in BAD for table in outcome.user_tables)
+        failed = sum(table.status in FAILED_TABLES for table in outcome.user_tables)
         words = f"{at}: {format_size(size)} rewritten, {failed:,} failed"
         label = f"{moment(outcome.started_at_ms, tz):%-d %b %H:%M}"
         columns.append(Column(label, words, float(size), bad=failed > 0))

@@ -32,7 +32,7 @@ from maintainer.report.document.blocks import (
     Tile,
 )
 from maintainer.report.findings import Finding
-from maintainer.report.html.step_view import is_praised, mood_of, planned_step, proof_words, verified_words
+from maintainer.report.html.step_view import is_praised, mood_of, proof_words, verified_words
 from maintainer.report.plan.step_text import step_word
 from maintainer.report.run.outcome_text import TABLE_ENDS, WorkDone
 from maintainer.report.style import Role
@@ -91,7 +91,7 @@ def predictions(runs: Sequence[tuple[Plan, RunOutcome]]) -> TableBlock:
         plans = {table.ref: table for table in plan.tables}
         for table in outcome.tables:
             for step in table.steps:
-                planned = planned_step(plans.get(table.ref), step)
+                planned = plans[table.ref].step_of(step.step_id) if table.ref in plans else None
                 if planned and step.status is StepStatus.SUCCEEDED and step.kind != StepKind.SET_PROPERTIES:
                     pairs.setdefault(step.kind, []).append((planned, step))
     heading = ("step", "how many", "files removed", "files added", "bytes removed")

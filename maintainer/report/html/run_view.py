@@ -15,7 +15,7 @@ from maintainer.journal.ledger.ledger_rows import proof_of
 from maintainer.model.plan.plan import HELD_BACK, Plan, TablePlan, is_place
 from maintainer.model.run.exit_codes import exit_code, exit_reason
 from maintainer.model.run.history_rows import HistoryRow
-from maintainer.model.run.outcome import RunEnd, RunOutcome, TableOutcome, TableStatus
+from maintainer.model.run.outcome import FAILED_TABLES, RunEnd, RunOutcome, TableOutcome
 from maintainer.model.table.storage_facts import combined
 from maintainer.model.table.table_facts import LayoutBoxes
 from maintainer.policy.project.project_sections import Prices
@@ -72,8 +72,6 @@ MAX_TABLES_WITH_DETAILS = 100
 
 MAX_TABLES_WITH_CURVES = 40
 """Of those, the first have every curve; the others have that of their files."""
-
-BAD = frozenset({TableStatus.FAILED, TableStatus.VERIFY_FAILED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +151,7 @@ def run_view(
         ("run folder", run_folder),
     )
     shown, findings = frozenset(view.anchor for view in whole), page_findings(outcome, project.quarantined)
-    failed = any(table.status in BAD for table in outcome.user_tables)
+    failed = any(table.status in FAILED_TABLES for table in outcome.user_tables)
     went_well = not code and outcome.end is RunEnd.FINISHED
     mood = Role.BAD if held or failed else Role.GOOD if went_well else Role.WARN
     return Page(
@@ -296,7 +294,7 @@ def _verdict(outcome: RunOutcome, code: ExitCode, held: int) -> str:
     """Say how the run ended, and how many of its tables are in quarantine now."""
     if outcome.end is not RunEnd.FINISHED:
         return END_TEXT[outcome.end]
-    failed = sum(map(outcome.count, BAD)) if code is ExitCode.FINDINGS else 0
+    failed = sum(map(outcome.count, FAILED_TABLES)) if code is ExitCode.FINDINGS else 0
     reason = f"{count_of(failed, 'table')} failed" if failed else exit_reason(code)
     said = f"{reason} (exit code {code.value})" if code else "nothing failed in this run"
     if held:
@@ -311,7 +309,7 @@ def _tiles(outcome: RunOutcome, tables: Sequence[TableView]) -> Iterator[Tile]:
     places = sum(map(is_place, outcome.tables))
     num_changed = sum(table.changed for table in outcome.user_tables)
     yield f"{num_changed:,} of {len(outcome.user_tables) - places:,}", "tables changed", None
-    if failed := sum(map(outcome.count, BAD)):
+    if failed := sum(map(outcome.count, FAILED_TABLES)):
         yield f"{failed:,}", "failed", Role.BAD
     if places:
         yield f"{places:,}", f"{'place' if places == 1 else 'places'} that could not be searched", Role.BAD

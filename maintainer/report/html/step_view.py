@@ -6,7 +6,6 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from datetime import tzinfo
 
 from maintainer.model.plan.plan import TablePlan
-from maintainer.model.plan.steps import Step
 from maintainer.model.run.history_rows import HistoryRow
 from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.receipts import Proof
@@ -109,14 +108,9 @@ def did_text(step: StepOutcome) -> str:
     return figures(step).replace("   ", ", ")
 
 
-def planned_step(plan: TablePlan | None, step: StepOutcome) -> Step | None:
-    """Return the step as it was planned; None where the plan does not have it."""
-    return next((planned for planned in plan.steps if plan.step_id(planned) == step.step_id), None) if plan else None
-
-
 def step_blocks(plan: TablePlan | None, step: StepOutcome, tz: tzinfo) -> list[Block]:
     """Say of a step what was planned and why, what it did, and its proof."""
-    planned, end = planned_step(plan, step), STEP_ENDS[step.status]
+    planned, end = plan.step_of(step.step_id) if plan else None, STEP_ENDS[step.status]
     said = describe([planned], tz) if planned else []
     wrong = [check for check in step.assertions if check.outcome != "pass"]
     failed = [Span(assertion_text(check), Role.BAD if check.outcome == "fail" else Role.WARN) for check in wrong]

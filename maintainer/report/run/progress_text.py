@@ -15,7 +15,7 @@ from datetime import UTC, tzinfo
 from typing import TextIO, assert_never
 
 from maintainer.model.plan.plan import is_place
-from maintainer.model.run.outcome import StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.outcome import FAILED_TABLES, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.run.progress import (
     BatchStarted,
     LedgerAppending,
@@ -57,7 +57,6 @@ MAX_LIVE_LINES = 8
 _WORD_WIDTH = 10
 _STATUS_WIDTH = 7
 _DURATION_WIDTH = 7
-_FAILED = frozenset({TableStatus.FAILED, TableStatus.VERIFY_FAILED})
 _VERDICT_ROLE = {Verdict.PASS: Role.GOOD, Verdict.FAIL: Role.BAD, Verdict.ERROR: Role.BAD}
 
 
@@ -78,7 +77,7 @@ class WholeRun:
         """Count a table that ended; our own ledger and places are not counted."""
         if not (outcome.is_ledger or is_place(outcome)):
             self.tables_ended += 1
-            self.tables_failed += outcome.status in _FAILED
+            self.tables_failed += outcome.status in FAILED_TABLES
 
     def line(self, now_ms: int, running_bytes: int = 0) -> str | None:
         """Return the line; None for a run of one table, whose own line says it all.

@@ -15,7 +15,15 @@ from maintainer.app.running.observers.event_thread import NotDelivered, Observed
 from maintainer.model.plan.plan import Problem
 from maintainer.model.product_version import __version__
 from maintainer.model.run.exit_codes import exit_code
-from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.outcome import (
+    FAILED_STEPS,
+    FAILED_TABLES,
+    RunOutcome,
+    StepOutcome,
+    StepStatus,
+    TableOutcome,
+    TableStatus,
+)
 from maintainer.model.run.progress import (
     ProgressEvent,
     RunFinished,
@@ -37,8 +45,6 @@ Attribute = str | int | float | bool | Sequence[str]
 Attributes = dict[str, Attribute]
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-_FAILED_STEPS = frozenset({StepStatus.FAILED, StepStatus.VERIFY_FAILED, StepStatus.UNKNOWN, StepStatus.INCOMPLETE})
-_FAILED_TABLES = frozenset({TableStatus.FAILED, TableStatus.VERIFY_FAILED})
 
 
 def traces_endpoint(environ: Mapping[str, str]) -> str | None:
@@ -226,11 +232,11 @@ def _of_run(run: RunOutcome) -> Attributes:
 
 
 def _problem_of(step: StepOutcome) -> tuple[str, str] | None:
-    return _said(step.error, step.status) if step.status in _FAILED_STEPS else None
+    return _said(step.error, step.status) if step.status in FAILED_STEPS else None
 
 
 def _table_problem(table: TableOutcome) -> tuple[str, str] | None:
-    return _said(table.first_problem, table.status) if table.status in _FAILED_TABLES else None
+    return _said(table.first_problem, table.status) if table.status in FAILED_TABLES else None
 
 
 def _said(problem: Problem | None, status: StepStatus | TableStatus) -> tuple[str, str]:
