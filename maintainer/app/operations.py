@@ -54,7 +54,7 @@ from maintainer.app.selection.chosen_tables import (
 )
 from maintainer.app.selection.managed_search import remember_found, with_recorded_tables
 from maintainer.app.selection.run_spec import RunSpec, narrowed
-from maintainer.app.status.status_look import StatusLook, look_at_all
+from maintainer.app.status.status_look import StatusLook, auto_compact_of, look_at_all
 from maintainer.engine.process_loss import is_engine_lost
 from maintainer.engine.protocols import Engine, worker_name
 from maintainer.engine.session_options import SILENT
@@ -65,7 +65,7 @@ from maintainer.journal.ledger.ledger_pending import OLD_ROWS
 from maintainer.journal.ledger.ledger_rebuild import LedgerStore
 from maintainer.journal.memory.past_runs import PastRun
 from maintainer.model.plan.plan import Plan, Problem
-from maintainer.model.run.auto_compaction import SESSION_ENABLED
+from maintainer.model.run.auto_compaction import SESSION_ENABLED, AutoCompactSwitch
 from maintainer.model.run.commit_verdict import VerifyRun
 from maintainer.model.run.outcome import RunOutcome
 from maintainer.model.run.receipts import UndeleteReceipt
@@ -95,12 +95,11 @@ class MadePlan:
 
 @dataclass(frozen=True, slots=True)
 class TableDecisions:
-    """Everything that planning decided about one table. ``session_auto_compact`` is the session's own setting."""
+    """Everything that planning decided about one table, and whether its writers compact, see `auto_compact_of`."""
 
     policy: ResolvedPolicy
     plan: Plan
-    planned: PlannedTable
-    session_auto_compact: str | None
+    auto_compact: AutoCompactSwitch | str | None
 
 
 def plan(project: Project, spec: RunSpec, *, compare: str | None = None, on_table: OnTable | None = None) -> MadePlan:
@@ -120,7 +119,7 @@ def plan(project: Project, spec: RunSpec, *, compare: str | None = None, on_tabl
     ref = compare or spec.selection.since
     with opened_tables(project, spec, "plan") as (project, opened, chosen):
         before = () if ref is None else policies_at(project.loaded, ref)
-        new = None if ref is None else new_policies(project, before, ref)
+        new = {} if ref is None else new_policies(project, before, ref)
         request = replace(_plan_request(spec, opened, chosen, on_table), new=new)
         made = narrowed(make_plan(project, opened.engine, request), project.loaded, spec.selection, command="plan")
         comparison = None if compare is None else compare_plan(project, opened.engine, request, made, before, compare)
@@ -279,7 +278,8 @@ def why(project: Project, spec: RunSpec, table: str) -> TableDecisions:
             opened.engine,
             PlanRequest((policy,), Clock().now_ms(), on_table=planned.append, stages=options.stages),
         )
-        return TableDecisions(planned[0].policy, made, planned[0], opened.session_setting(SESSION_ENABLED))
+        auto_compact = auto_compact_of(planned[0], opened.session_setting(SESSION_ENABLED))
+        return TableDecisions(planned[0].policy, made, auto_compact)
 
 
 @contextmanager

@@ -284,8 +284,10 @@ def _spec(values: dict[str, Any]) -> RunSpec:
     budget = Budget(*(values.pop(name, None) for name in ("budget_bytes", "budget_files", "budget_time")))
     lanes = tuple(map(Lane, values.pop("lanes", ())))
     planning = PlanOptions(values.pop("ignore_window", False), values.pop("ignore_every", False), lanes=lanes)
-    if values.get("fail_fast") and values.get("max_failures") is not None:
-        raise click.UsageError("use --fail-fast or --max-failures, not both: --fail-fast means --max-failures 1")
+    if values.pop("fail_fast", False):
+        if values["max_failures"] is not None:
+            raise click.UsageError("use --fail-fast or --max-failures, not both: --fail-fast means --max-failures 1")
+        values["max_failures"] = 1
     return RunSpec(selection, engine=engine, budget=budget, planning=planning, **values)
 
 

@@ -346,11 +346,6 @@ class EventLog:
                 self._failure = error.strerror or str(error)
                 raise FolderUnwritable.at(self._path, error, code="E651") from error
 
-    @property
-    def failed(self) -> bool:
-        """Whether a write failed: nothing may be committed any more."""
-        return self._failure is not None
-
     def close(self) -> None:
         """Close and unlock. Safe to call twice."""
         with self._lock:

@@ -119,11 +119,6 @@ class Journal:
         """The folder of all runs."""
         return self.folder.path.parent
 
-    @property
-    def failed(self) -> bool:
-        """Whether a record could not be written: nothing may be committed any more."""
-        return self._log.failed
-
     def leases(self, now_ms: NowMs) -> Leases:
         """Return the leases of this run: those that all machines share, or those beside the run folders.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from maintainer.app.engine_access import OpenedEngine
@@ -106,37 +106,25 @@ def ledger_problem(project: Project, ledger: LedgerStore | None) -> Problem | No
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class RebuildRequest:
-    """What to rebuild from.
+def rebuild_ledger(
+    project: Project,
+    opened: OpenedEngine,
+    policies: Sequence[ResolvedPolicy],
+    *,
+    young_since_ms: int,
+    dry_run: bool,
+    on_table: Callable[[ResolvedPolicy], None],
+) -> Rebuilt:
+    """Append to the ledger what it has not.
 
     Args:
+        project: Whose ledger.
+        opened: The engine.
         policies: Tables whose histories are read.
-        now_ms: Milliseconds since 1970 UTC.
-        young_seconds: A run of which only a table's history tells, and which began less than this ago, may still be
-            running on another machine: it is left for another time.
+        young_since_ms: A run of which only a table's history tells, and which began since then (milliseconds since
+            1970 UTC), may still be running on another machine: it is left for another time.
         dry_run: Only count.
         on_table: Called with each table before its history is read.
-    """
-
-    policies: Sequence[ResolvedPolicy]
-    now_ms: int
-    young_seconds: int
-    dry_run: bool = False
-    on_table: Callable[[ResolvedPolicy], None] = lambda policy: None
-
-
-@dataclass(frozen=True, slots=True)
-class RebuildEnd:
-    """The result: the rows, the runs and tables that could not be read, and runs whose rows wait in a folder."""
-
-    rebuilt: Rebuilt
-    unread: tuple[str, ...]
-    waiting: tuple[str, ...]
-
-
-def rebuild_ledger(project: Project, opened: OpenedEngine, request: RebuildRequest) -> RebuildEnd:
-    """Append to the ledger what it has not.
 
     Raises:
         NotSupportedYet: E620, over Spark Connect there is no ledger.
@@ -146,14 +134,13 @@ def rebuild_ledger(project: Project, opened: OpenedEngine, request: RebuildReque
     unread: list[str] = []
     runs, waiting = _runs_that_are_over(project.past_runs_dir, unread)
     of_folders = (row for record in runs.values() for row in recorded_rows(record))  # first, for they know more
-    of_histories = own_rows(_histories(opened, request, unread), project.root)
+    of_histories = own_rows(_histories(opened, policies, on_table, unread), project.root)
     rows = (row for row in itertools.chain(of_folders, of_histories) if row.run_id not in waiting)
-    since_ms = request.now_ms - 1000 * request.young_seconds
-    rebuilt = fill_up(store, rows, young_since_ms=since_ms, is_over=runs.__contains__, dry_run=request.dry_run)
-    if not request.dry_run:
+    rebuilt = fill_up(store, rows, young_since_ms=young_since_ms, is_over=runs.__contains__, dry_run=dry_run)
+    if not dry_run:
         with contextlib.suppress(OSError):  # the next run remembers it
             write_mark(project.past_runs_dir, store.mark())
-    return RebuildEnd(rebuilt, tuple(unread), tuple(sorted(waiting)))
+    return replace(rebuilt, unread=tuple(unread), waiting=tuple(sorted(waiting)))
 
 
 def _runs_that_are_over(runs_dir: Path, unread: list[str]) -> tuple[dict[str, RunRecord], frozenset[str]]:
@@ -171,11 +158,16 @@ def _runs_that_are_over(runs_dir: Path, unread: list[str]) -> tuple[dict[str, Ru
     return records, frozenset(waiting)
 
 
-def _histories(opened: OpenedEngine, request: RebuildRequest, unread: list[str]) -> list[History]:
+def _histories(
+    opened: OpenedEngine,
+    policies: Sequence[ResolvedPolicy],
+    on_table: Callable[[ResolvedPolicy], None],
+    unread: list[str],
+) -> list[History]:
     histories: list[History] = []
     with opened.history() as reader:
-        for policy in request.policies:
-            request.on_table(policy)
+        for policy in policies:
+            on_table(policy)
             try:
                 histories.append((policy, reader.commits(policy.table, CommitsWanted(counted=True))))
             except MaintainerError as error:

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from maintainer.app.planning.policy_places import PolicyPlaces, neighbours
 from maintainer.app.planning.read_table import plan_beside_writers, read_for_planning
-from maintainer.app.planning.reader_pool import DEFAULT_TABLE_SECONDS, ReaderPool
+from maintainer.app.planning.reader_pool import ReaderPool
 from maintainer.app.planning.run_statistics import learn, past_lessons
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.chosen_tables import tables_read_at_once
@@ -75,21 +75,14 @@ OnTable = Callable[[PlannedTable], None]
 
 
 @dataclass(frozen=True, slots=True)
-class NewPolicies:
-    """Tables, by `name_key`, that have no policy at the commit ``since``: they need not exist yet."""
-
-    since: str
-    tables: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """What to plan and what to set aside. ``jobs`` tables are read at once, each for ``table_seconds`` at most.
+    """What to plan and what to set aside. ``jobs`` tables are read at once.
 
-    ``jobs`` is None where it follows from where the tables lie. A table of ``new`` that does not exist is a note in
-    the plan; any other is a problem. ``problems`` become a part of the plan as they are. ``away`` waits for the sign
-    of life of a table's store or metastore, and has its error where there is none; such tables come last, and once all
-    others are planned and one has something to do, a single silent try is enough.
+    ``jobs`` is None where it follows from where the tables lie. A table of ``new`` has, by its `name_key`, no policy at
+    this commit: that it does not exist is a note in the plan; of any other it is a problem. ``problems`` become a part
+    of the plan as they are. ``away`` waits for the sign of life of a table's store or metastore, and has its error
+    where there is none; such tables come last, and once all others are planned and one has something to do, a single
+    silent try is enough.
     ``stages`` hears that tables are read, and of which ones it takes long.
     """
 
@@ -99,8 +92,7 @@ class PlanRequest:
     jobs: int | None = None
     options: PlanOptions = field(default_factory=PlanOptions)
     on_table: OnTable | None = None
-    table_seconds: float = DEFAULT_TABLE_SECONDS
-    new: NewPolicies | None = None
+    new: Mapping[str, str] = field(default_factory=dict)
     stages: StageListener = SILENT
     problems: tuple[TableProblem, ...] = ()
     away: Mapping[str, SignOfLife] = field(default_factory=dict)
@@ -189,7 +181,7 @@ class _Tables:
         stage = f"reading {count_of(request.num_user_tables, 'table')}{request.purpose or ''}"
         request.stages.began(stage)
         counted = None if request.purpose is None else stage
-        pool = ReaderPool(engine, self._plan, self._give_up, Clock(), request.table_seconds, request.stages, counted)
+        pool = ReaderPool(engine, self._plan, self._give_up, Clock(), stages=request.stages, counted=counted)
         # Local paths wait for nobody; what waits for a store does not hold up others for a metastore.
         in_turn = sorted(
             request.policies, key=lambda each: (not each.table.is_path, each.table.identifier in request.away)
@@ -220,8 +212,9 @@ class _Tables:
                 self.buckets.refused(policy.table, error)
             if isinstance(error, NoTable) and policy.file == LEDGER_POLICY:
                 return  # no run has made the ledger yet
-            if isinstance(error, NoTable) and request.new is not None and name_key(policy.table) in request.new.tables:
-                plan = absent_plan(policy, request.new.since)
+            since = request.new.get(name_key(policy.table))
+            if isinstance(error, NoTable) and since is not None:
+                plan = absent_plan(policy, since)
             else:
                 plan = problem_plan(policy, _of_ledger(error) if policy.file == LEDGER_POLICY else error)
         except Exception as error:
@@ -309,16 +302,10 @@ def fit(project: Project, plan: Plan, given: Budget) -> Plan:
     return replace(plan, requests=run_requests(plan, project.ledger_location))
 
 
-def new_policies(project: Project, before: Sequence[ResolvedPolicy], ref: str) -> NewPolicies:
-    """Return the tables that have a policy now and had none at a commit.
-
-    Args:
-        project: The project as it is now.
-        before: The policies at the commit.
-        ref: The commit, for messages.
-    """
+def new_policies(project: Project, before: Sequence[ResolvedPolicy], ref: str) -> dict[str, str]:
+    """Return the tables, by `name_key`, that have a policy now and had none at a commit, each with that commit."""
     known = {name_key(policy.table) for policy in before}
-    return NewPolicies(ref, frozenset(name_key(policy.table) for policy in project.policies) - known)
+    return {key: ref for policy in project.policies if (key := name_key(policy.table)) not in known}
 
 
 def compare_plan(

@@ -14,7 +14,6 @@ from maintainer.app.project_folders import Project as LoadedProject
 from maintainer.app.python_api.answers import Plan, Rows, Run, Text
 from maintainer.app.running.run_listener import RunListener
 from maintainer.app.selection.run_spec import RunSpec
-from maintainer.app.status.status_look import auto_compact_of
 from maintainer.execution.run_context import Clock
 from maintainer.model.plan.plan import Plan as PlanModel
 from maintainer.model.run.history_rows import HistoryRow, StatusRow
@@ -131,8 +130,8 @@ def run_of(
 def why_of(project: LoadedProject, name: str, spark: object | None, *, verbose: bool = False) -> Text:
     """Return every decision about the table that a name means."""
     decisions = operations.why(project, RunSpec(engine=EngineOptions(spark=spark)), name)
-    table, auto_compact = decisions.plan.tables[0], auto_compact_of(decisions.planned, decisions.session_auto_compact)
-    text = decisions_text(project, decisions.policy, decisions.plan, auto_compact, verbose=verbose)
+    table = decisions.plan.tables[0]
+    text = decisions_text(project, decisions.policy, decisions.plan, decisions.auto_compact, verbose=verbose)
     return Text(f"Why: {table.ref.identifier}, {table.state.value.replace('_', ' ')}", text)
 
 

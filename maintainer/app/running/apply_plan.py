@@ -221,7 +221,6 @@ def apply_plan(
     settings, around, clock = project.loaded.project, around or RunSurroundings(), Clock()
     bounds = FleetBounds(
         jobs=spec.jobs or tables_run_at_once(table.ref for table in plan.tables),
-        fail_fast=spec.fail_fast,
         max_failures=spec.max_failures if spec.max_failures is not None else settings.max_failures,
         run_timeout_seconds=spec.timeout_seconds or settings.timeout_seconds,
         batches=settings.batches if spec.batches is None else spec.batches,

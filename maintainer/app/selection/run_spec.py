@@ -217,7 +217,6 @@ class RunSpec:
         planning: What planning sets aside.
         jobs: Tables worked on at once; None follows from where they lie, and from memory.
         plan_jobs: Tables planned at once; None follows from where they lie.
-        fail_fast: Start no further table after the first that fails.
         max_failures: Start no further table after so many failures; None takes that of maintainer.yml.
         batches: Sizes of the batches in which tables are started; None takes those of maintainer.yml.
         timeout_seconds: Bound of the whole run; None takes that of maintainer.yml.
@@ -234,7 +233,6 @@ class RunSpec:
     planning: PlanOptions = field(default_factory=PlanOptions)
     jobs: int | None = None
     plan_jobs: int | None = None
-    fail_fast: bool = False
     max_failures: int | None = None
     batches: tuple[BatchSize, ...] | None = None
     timeout_seconds: float | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from maintainer.app.engine_access import open_engine, project_engine
-from maintainer.app.lookback.ledger_access import RebuildEnd, RebuildRequest, rebuild_ledger
+from maintainer.app.lookback.ledger_access import rebuild_ledger
 from maintainer.app.running.apply_plan import open_journal
 from maintainer.app.running.run_control import break_leases_on, leases_now
 from maintainer.app.selection.chosen_tables import chosen_tables
@@ -14,6 +14,7 @@ from maintainer.app.selection.run_spec import RunSpec
 from maintainer.cli.context import CliContext, now_ms, open_project, warn
 from maintainer.cli.options import DURATION, ENGINE, SELECTION, TableName, spec_options
 from maintainer.errors import ExitCode
+from maintainer.journal.ledger.ledger_rebuild import Rebuilt
 from maintainer.model.plan.plan import as_problem
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.report.text_layout import printable
@@ -52,24 +53,25 @@ def rebuild(context: CliContext, spec: RunSpec, older_than: int, dry_run: bool) 
         if context.verbosity >= 0:
             click.echo(f"reading the history of {printable(policy.table.identifier)}", err=True)
 
-    request = RebuildRequest(chosen.policies, now_ms(), older_than, dry_run, on_table)
+    since_ms = now_ms() - 1000 * older_than
     with open_engine(project_engine(project.loaded.project, spec.engine)) as opened:
-        end = rebuild_ledger(project, opened, request)
+        end = rebuild_ledger(
+            project, opened, chosen.policies, young_since_ms=since_ms, dry_run=dry_run, on_table=on_table
+        )
     _report(end, project.loaded.project.ledger_as_written, dry_run=dry_run)
     for problem in chosen.problems:
         warn(f"not read: {problem.table}: {as_problem(problem.error).what}; {problem.error.help}", problem.error.code)
     return ExitCode.FINDINGS if end.unread or chosen.problems else ExitCode.OK
 
 
-def _report(end: RebuildEnd, location: str, *, dry_run: bool) -> None:
-    rows = end.rebuilt
+def _report(end: Rebuilt, location: str, *, dry_run: bool) -> None:
     done = "would be appended" if dry_run else "appended"
-    origins = f"{rows.from_folders:,} from run folders, {rows.from_history:,} from histories of tables"
-    number = count_of(rows.from_folders + rows.from_history, "row")
-    click.echo(f"{number} {done}: {origins}; {rows.already:,} were there")
+    origins = f"{end.from_folders:,} from run folders, {end.from_history:,} from histories of tables"
+    number = count_of(end.from_folders + end.from_history, "row")
+    click.echo(f"{number} {done}: {origins}; {end.already:,} were there")
     click.echo(f"ledger: {printable(location)}")
-    if rows.later:
-        runs = named(rows.later, MAX_NAMED)
+    if end.later:
+        runs = named(end.later, MAX_NAMED)
         click.echo(f"left for later, they may still be running elsewhere: {runs} (--older-than)", err=True)
     if end.waiting:
         click.echo(f"the next apply appends the rows of: {named(end.waiting, MAX_NAMED)}", err=True)

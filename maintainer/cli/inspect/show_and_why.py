@@ -18,7 +18,6 @@ from maintainer.app.project_folders import local_zone
 from maintainer.app.running.restore_files import UNDELETE_FILE, undelete_rows
 from maintainer.app.running.verify_commits import VERIFICATION_FILE, verification_from_json, verification_json
 from maintainer.app.selection.run_spec import RunSpec
-from maintainer.app.status.status_look import auto_compact_of
 from maintainer.cli.context import CliContext, open_project, print_as
 from maintainer.cli.options import ENGINE, TableName, output_option, spec_options
 from maintainer.errors import MaintainerError, ProjectError, unread
@@ -173,9 +172,7 @@ def why_command(context: CliContext, table: str, spec: RunSpec) -> int:
     """Show each decision about one table, also what is not done, with the policy line behind it."""
     project = open_project(context)
     decisions = operations.why(project, spec, table)
-    plan = decisions.plan
-    switch = auto_compact_of(decisions.planned, decisions.session_auto_compact)
     verbose, style = context.verbosity > 0, Style(context.color)
-    text = decisions_text(project, decisions.policy, plan, switch, verbose=verbose, style=style)
-    click.echo(text, nl=False)
-    return plan_exit_code(plan)
+    said = (decisions.policy, decisions.plan, decisions.auto_compact)
+    click.echo(decisions_text(project, *said, verbose=verbose, style=style), nl=False)
+    return plan_exit_code(decisions.plan)

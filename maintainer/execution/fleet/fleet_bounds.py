@@ -65,8 +65,8 @@ def in_batches(tasks: Sequence[_T], sizes: Sequence[BatchSize]) -> list[list[_T]
 class FleetBounds:
     """Limits of a run. Times in seconds.
 
-    ``max_failures`` tables that fail while they run keep further ones from being started (None: no bound;
-    ``fail_fast`` means 1). Tables that could not even be planned are not counted.
+    ``max_failures`` tables that fail while they run keep further ones from being started (None: no bound).
+    Tables that could not even be planned are not counted.
     ``batches`` are sizes of the batches in which tables are started (see ``in_batches``); a table that failed keeps the
     next batch from being opened, unless ``max_failures`` allows more.
     After a stop, running commits get ``stop_grace_seconds`` to end by themselves, then their Spark jobs are cancelled;
@@ -77,7 +77,6 @@ class FleetBounds:
     """
 
     jobs: int = 1
-    fail_fast: bool = False
     max_failures: int | None = None
     run_timeout_seconds: float | None = None
     batches: tuple[BatchSize, ...] = ()
@@ -92,11 +91,6 @@ class FleetBounds:
     def __post_init__(self) -> None:
         if self.jobs < 1 or (self.max_failures is not None and self.max_failures < 1):
             raise ValueError("jobs and max_failures are at least 1")
-
-    @property
-    def failures_allowed(self) -> int | None:
-        """Failed tables after which no further one is started."""
-        return 1 if self.fail_fast else self.max_failures
 
     def grace_after(self, switch: StopSwitch) -> float:
         """Return how long running tables may go on after a stop; 0 when asked twice."""

@@ -235,12 +235,17 @@ def end_in_log(last: TableCommit) -> StepStatus:
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """What a rebuild found and did. ``already`` rows were in the ledger; ``later`` are runs too young to be over."""
+    """What a rebuild found and did. ``already`` rows were in the ledger; ``later`` are runs too young to be over.
+
+    ``unread`` are runs and tables that could not be read, ``waiting`` runs whose rows wait in their folders.
+    """
 
     from_folders: int
     from_history: int
     already: int
     later: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()
 
 
 def fill_up(

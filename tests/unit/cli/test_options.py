@@ -76,7 +76,7 @@ def test_options_fill_one_specification_and_the_rest_keeps_its_default() -> None
     assert spec_of() == RunSpec()
     given = spec_of("--shard", "2/3", "--budget-bytes", "1GiB", "--batches", "1,20%", "--timeout", "2h", "--fail-fast")
     assert given == RunSpec(
-        shard=Shard(2, 3), budget=Budget(1 << 30), batches=(1, "20%"), timeout_seconds=7200, fail_fast=True
+        shard=Shard(2, 3), budget=Budget(1 << 30), batches=(1, "20%"), timeout_seconds=7200, max_failures=1
     )
 
 
