@@ -1,1 +1,1 @@
-"""A state on an object store: reached in ``object_storage``, copied to and from a cache in ``state_mirror``."""
+"""A state on an object store: found by ``state_access``, copied to and from a cache by ``state_mirror``."""
