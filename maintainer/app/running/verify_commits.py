@@ -206,9 +206,8 @@ class _Verifying:
         proven_now = {version} if commit.result is CheckResult.PROVEN else set()
         unverified = [str(number) for number in record.unproven_versions if number not in proven_now]
         notes = [f"not proven yet: version {', '.join(unverified)}"] if unverified else []
-        if commit.is_of_files_only:
-            found = "" if target.version is not None else "no rewrite among the newest commits; "
-            notes.append(f"{found}files only, no rows compared")
+        if commit.result is CheckResult.FILES_ONLY and target.version is None:
+            notes.append("no rewrite among the newest commits")
         return replace(answer, note="; ".join(notes)) if notes else answer
 
     def _record(self, facts: TableFacts, commit: CommitVerification) -> str | None:
@@ -303,7 +302,7 @@ def verification_rows(text: str) -> Iterator[LedgerRow]:
     run = verification_from_json(text)
     for table in reversed(run.tables):
         commit = table.commit
-        if commit is not None and (commit.kind == "rewrite" or commit.result is not CheckResult.PROVEN):
+        if commit is not None and commit.result is not CheckResult.FILES_ONLY:
             yield _row(run, table, commit)
 
 

@@ -32,6 +32,7 @@ EXIT_CODES = {
     CheckResult.NOT_CHECKED: ExitCode.FINDINGS,
     CheckResult.SPELLED_ANEW: ExitCode.FINDINGS,
     CheckResult.PROVEN: ExitCode.OK,
+    CheckResult.FILES_ONLY: ExitCode.OK,
 }
 
 

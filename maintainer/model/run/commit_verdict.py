@@ -12,19 +12,21 @@ from maintainer.model.table.table_facts import TableRef
 class CheckResult(StrEnum):
     """How one check ended. *Wrong* and *could not check* are never mixed up; a note says nothing against the commit.
 
+    *Files only*: all that was looked at holds, and no rows were to be compared, since the commit is no rewrite.
     *Spelled anew*: the rows are the same in UTC, or in a zone of their writer, and another tool changed the text of
     partition values.
     """
 
     PROVEN = "proven"
+    FILES_ONLY = "files_only"
     WRONG = "wrong"
     NOT_CHECKED = "not_checked"
     SPELLED_ANEW = "spelled_anew"
     NOTED = "noted"
 
 
-VERDICTS = (CheckResult.PROVEN, CheckResult.WRONG, CheckResult.NOT_CHECKED, CheckResult.SPELLED_ANEW)
-"""How a commit may end: a note is only ever a check's."""
+VERDICTS = tuple(result for result in CheckResult if result is not CheckResult.NOTED)
+"""How a commit may end: a note is only ever a check's, and *files only* a commit's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +80,9 @@ class CommitVerification:
         for result in (CheckResult.WRONG, CheckResult.NOT_CHECKED, CheckResult.SPELLED_ANEW):
             if result in results:
                 return result
-        return CheckResult.PROVEN if results else CheckResult.NOT_CHECKED
-
-    @property
-    def is_of_files_only(self) -> bool:
-        """Whether all that was looked at holds, and no rows were to be compared: it is no rewrite."""
-        return self.kind != "rewrite" and self.result is CheckResult.PROVEN
+        if not results:
+            return CheckResult.NOT_CHECKED
+        return CheckResult.PROVEN if self.kind == "rewrite" else CheckResult.FILES_ONLY
 
     def worst(self, result: CheckResult) -> CommitCheck | None:
         """Return the first check with this result."""

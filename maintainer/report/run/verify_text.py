@@ -27,15 +27,13 @@ from maintainer.units import by_cause, count_of, format_duration
 
 WORDS = {
     CheckResult.PROVEN: (PROOF_WORDS["pass"], Role.GOOD),
+    CheckResult.FILES_ONLY: ("files only, no rows compared", Role.GOOD),
     CheckResult.WRONG: ("WRONG", Role.BAD),
     CheckResult.NOT_CHECKED: (PROOF_WORDS["error"], Role.WARN),
     CheckResult.SPELLED_ANEW: (PROOF_WORDS["spelled_anew"], Role.WARN),
     CheckResult.NOTED: ("note", Role.WARN),
 }
 """How a check ended, in words; the words carry the meaning."""
-
-FILES_ONLY = "files only, no rows compared"
-"""Instead of `proven`, of a commit that is no rewrite."""
 
 _ELEMENTS = {CheckResult.WRONG: "failure", CheckResult.NOT_CHECKED: "error", CheckResult.SPELLED_ANEW: "error"}
 
@@ -52,10 +50,7 @@ def render_verify(run: VerifyRun, style: Style = PLAIN, *, verbose: bool = False
     Tables of which nothing was checked for one cause are one, if not ``verbose``.
     """
     subjects = [_subject(group) for group in by_cause(run.tables, lambda table: None if verbose else _cause(table))]
-    files_only = sum(table.commit is not None and table.commit.is_of_files_only for table in run.user_tables)
-    proven = run.count(CheckResult.PROVEN) - files_only
-    counts = [(proven, WORDS[CheckResult.PROVEN][0]), (files_only, FILES_ONLY)]
-    counts += [(run.count(result), WORDS[result][0]) for result in VERDICTS if result is not CheckResult.PROVEN]
+    counts = [(run.count(result), WORDS[result][0]) for result in VERDICTS]
     totals = ", ".join(f"{number:,} {word}" for number, word in counts if number)
     of_ledger = "".join(f"; our own ledger: {WORDS[table.result][0]}" for table in run.tables if table.is_ledger)
     took = f"{format_duration(run.duration_seconds)}   run {run.run_id}"
@@ -76,8 +71,6 @@ def _cause(table: TableVerification) -> object:
 def verify_line(table: TableVerification, style: Style = PLAIN) -> str:
     """Print one table on one line, for progress."""
     word, role = WORDS[table.result]
-    if table.commit is not None and table.commit.is_of_files_only:
-        word = FILES_ONLY
     version = "" if table.commit is None else f"@{table.commit.version}"
     return f"{style.paint(word, role)}  {printable(table.ref.identifier)}{version}"
 
@@ -132,7 +125,7 @@ def verify_junit(run: VerifyRun) -> str:
 
     Our own ledger has a suite only when it was not proven.
     """
-    suites = [_suite(table) for table in run.tables if not table.is_ledger or table.result is not CheckResult.PROVEN]
+    suites = [_suite(table) for table in run.tables if not table.is_ledger or table.result in _ELEMENTS]
     return render_suites("maintainer verify", suites, run.duration_seconds, run.started_at_ms)
 
 

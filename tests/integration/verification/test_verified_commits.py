@@ -75,7 +75,7 @@ def test_commits_of_everybody_are_proven(spark: SparkSession, lease: SessionLeas
         assert _verify(engine, path, 3, exact=True).result is PROVEN
         # A change of data: only its files can be checked, and they are as many rows as the log says.
         deleted = _verify(engine, path, 2)
-        assert (deleted.kind, deleted.result) == ("data_change", PROVEN)
+        assert (deleted.kind, deleted.result) == ("data_change", CheckResult.FILES_ONLY)
         assert set(_results(deleted)) == {
             "files: every file of version 2 is on storage",
             "files: every file of version 2 can be read",
@@ -311,7 +311,10 @@ def test_the_command_proves_records_and_holds(
 
     code, out = verify("-o", "json")
     document = json.loads(out)
-    assert (code, document["counts"]) == (0, {"proven": 1, "wrong": 0, "not_checked": 0, "spelled_anew": 0})
+    assert (code, document["counts"]) == (
+        0,
+        {"proven": 1, "files_only": 0, "wrong": 0, "not_checked": 0, "spelled_anew": 0},
+    )
     assert document["tables"][0]["commit"]["version"] == 2
     assert run(["--project", str(root), "show", document["run_id"], "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == document
@@ -336,7 +339,7 @@ def test_spark_is_not_asked_in_a_session_that_skips_unreadable_files(
     with DeltaEngine(lease).worker("verify") as engine:
         key = "spark.sql.files.ignoreCorruptFiles"
         with engine.jvm.setting(key, "true"):
-            assert _verify(engine, path, 1).result is PROVEN, "DuckDB counts, which skips nothing"
+            assert _verify(engine, path, 1).result is CheckResult.FILES_ONLY, "DuckDB counts, which skips nothing"
             broken = next(path.rglob("p=a/*.parquet"))
             broken.write_bytes(broken.read_bytes()[:-4] + b"gone")
             with pytest.raises(EnvironmentUnfit) as caught:

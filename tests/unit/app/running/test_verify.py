@@ -267,13 +267,16 @@ def test_the_gravest_answer_is_the_exit_code(bench: Bench, commits: tuple[Commit
     assert _exit_code(bench.verify(answers, *answers.known), accepted=False) == code
 
 
+ONE_PROVEN = {"proven": 1, "files_only": 0, "wrong": 0, "not_checked": 0, "spelled_anew": 0}
+
+
 def test_a_note_is_told_and_says_nothing_against_the_commit(bench: Bench) -> None:
     run = bench.verify(Answers({"a.t": FOUND_SO}), "a.t")
     assert run.count(PROVEN) == 1
     text = render_verify(run)
     assert "! note        the log says 21 rows, the files hold 20\n                    checked: inputs hold\n" in text
     assert "1 table: 1 proven" in text
-    assert verification_document(run)["counts"] == {"proven": 1, "wrong": 0, "not_checked": 0, "spelled_anew": 0}
+    assert verification_document(run)["counts"] == ONE_PROVEN
     jsonschema.validate(verification_document(run), json.loads(SCHEMA.read_text(encoding="utf-8")))
     assert verification_from_json(verification_json(run)) == run
     assert [finding.severity.name for finding in verify_findings(run)] == ["WARNING"]
@@ -290,12 +293,7 @@ def test_the_ledger_is_counted_apart_and_its_verdict_holds(bench: Bench) -> None
         return bench.verify_targets(answers, targets)
 
     run = verified(GOOD)
-    assert json.loads(verification_json(run))["counts"] == {
-        "proven": 1,
-        "wrong": 0,
-        "not_checked": 0,
-        "spelled_anew": 0,
-    }
+    assert json.loads(verification_json(run))["counts"] == ONE_PROVEN
     assert verification_from_json(verification_json(run)) == run
     assert "\n1 table: 1 proven; our own ledger: proven, " in render_verify(run)
     assert [suite.get("name") for suite in ElementTree.fromstring(verify_junit(run))] == ["a.t"]
@@ -315,7 +313,7 @@ def test_every_document_says_the_same(bench: Bench) -> None:
     document = json.loads(verification_json(run))
     jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
     assert document == json.loads(json.dumps(verification_document(run)))
-    assert document["counts"] == {"proven": 1, "wrong": 1, "not_checked": 2, "spelled_anew": 0}
+    assert document["counts"] == {"proven": 1, "files_only": 0, "wrong": 1, "not_checked": 2, "spelled_anew": 0}
     stored = json.loads((bench.project.runs_dir / run.run_id / "verification.json").read_text(encoding="utf-8"))
     assert stored == document
     suites = ElementTree.fromstring(verify_junit(run))
