@@ -16,7 +16,7 @@ from maintainer.engine.process_loss import is_engine_lost
 from maintainer.errors import ExitCode, MaintainerError, Refused
 from maintainer.execution.cancellation import StopSwitch
 from maintainer.execution.table.planned_ends import planned_problem
-from maintainer.model.plan.plan import Plan, Problem
+from maintainer.model.plan.plan import Plan, Problem, TablePlan, TableState
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.exit_codes import exit_code, gravest, plan_exit_code
 from maintainer.model.run.outcome import ENDED_WELL, RunOutcome, TableStatus
@@ -163,10 +163,19 @@ class _WatchedTables:
             code = self._codes[name] = plan_exit_code(replace(plan, tables=(table,)))
             if code is not ExitCode.OK:
                 self._set_aside(name, tried=False)
+            elif name in self._aside and not table.steps:
+                self._nothing_now(name, table)
             problem = None if code is ExitCode.OK else planned_problem(table)
             if problem is not None and problem != self._reported.get(name) and not plan.has_changes:
                 self._listener.refused(table)
             self._reported[name] = problem
+
+    def _nothing_now(self, name: str, table: TablePlan) -> None:
+        """A table that others, or its calendar, leave nothing to do now is not waited for, nor set aside for it."""
+        if table.state is TableState.UP_TO_DATE:
+            del self._aside[name]
+        else:
+            self._aside[name] = replace(self._aside[name], tried=False)
 
     def failed(self, names: Collection[str], error: Exception) -> None:
         for name in names:
@@ -195,7 +204,7 @@ class _WatchedTables:
 class _SetAside:
     """A table that did not end well so many times in a row, until when it is left alone (monotonic seconds), and why.
 
-    A table that cannot be planned was not tried, and is not waited for.
+    A table that cannot be planned was not tried, and is not waited for; nor is one with nothing to do now.
     """
 
     times: int

@@ -10,7 +10,7 @@ from maintainer.app.running.run_listener import RunListener
 from maintainer.app.running.watch_loop import FIRST_PAUSE_SECONDS, WatchBounds, WatchEnd, watch
 from maintainer.errors import ExitCode
 from maintainer.execution.cancellation import StopSwitch
-from maintainer.model.plan.plan import Plan, Problem, TablePlan
+from maintainer.model.plan.plan import LeftAlone, Plan, Problem, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import SetPropertiesStep, StepKind
 from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
@@ -43,6 +43,7 @@ class Lake:
         self.ends = ends or {}
         self.broken: set[str] = set()
         self.blocked: set[str] = set()
+        self.waiting: set[str] = set()
         self.vacuums: set[str] = set()
         self.refused: list[str] = []
         self.now = 0.0
@@ -71,6 +72,9 @@ class Lake:
         if name in self.blocked:
             reason = Reason(ReasonCode.OVER_LIMIT, "would rewrite 2 files, limits.maxFiles is 1")
             return TablePlan(TableRef(name), "p.yml", "d", blocked=(reason,))
+        if name in self.waiting:
+            closed = LeftAlone(Reason(ReasonCode.OUTSIDE_WINDOW, "outside the window"))
+            return TablePlan(TableRef(name), "p.yml", "d", left_alone=(closed,))
         if name in self.vacuums:
             return TablePlan(TableRef(name), "p.yml", "d", steps=(vacuum("old"),))
         return TablePlan(TableRef(name), "p.yml", "d", steps=(STEP,) if self.work[name] else ())
@@ -141,6 +145,34 @@ def test_a_table_that_no_policy_names_any_more_is_not_waited_for() -> None:
     bounds = WatchBounds(10.0, until_idle=True, max_rounds=99)
     end = watch(policies, lake.plan, lake.apply, bounds, lake.switch, lambda: lake.now, Refusals(lake.refused))
     assert end == WatchEnd(rounds=2, runs=1, code=ExitCode.OK)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_table_with_nothing_left_to_do_now_is_not_waited_for(waits: bool) -> None:
+    """Another writer won, and has compacted the table since; or its window has closed."""
+    lake = Lake({"a": 1}, {"a": [TableStatus.YIELDED] * 3})
+
+    def wait(seconds: float) -> bool:
+        lake.waiting, lake.work["a"] = ({"a"}, 1) if waits else (set(), 0)
+        return Lake.wait(lake, seconds)
+
+    lake.switch.wait = wait  # type: ignore[method-assign] # no test sleeps
+    assert lake.watch(until_idle=True, max_rounds=99) == WatchEnd(rounds=7, runs=1, code=ExitCode.OK)
+
+
+@pytest.mark.parametrize(("waits", "pause"), [(False, 1), (True, 2)])
+def test_failures_are_in_a_row_until_nothing_is_left_to_do(waits: bool, pause: int) -> None:
+    lake = Lake({"a": 1}, {"a": [TableStatus.FAILED] * 2})
+
+    def wait(seconds: float) -> bool:
+        lake.work["a"] = int(waits or lake.now != 50.0)
+        lake.waiting = {"a"} if waits and lake.now == 50.0 else set()
+        return Lake.wait(lake, seconds)
+
+    lake.switch.wait = wait  # type: ignore[method-assign] # no test sleeps
+    lake.watch(max_rounds=30)
+    asked = [at for at, names in lake.looks if "a" in names]
+    assert asked[:4] == [0.0, 60.0, 70.0, 70.0 + pause * FIRST_PAUSE_SECONDS]
 
 
 def test_what_another_table_keeps_from_being_started_does_not_wait_with_it() -> None:
