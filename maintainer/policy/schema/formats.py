@@ -92,12 +92,16 @@ def _check_date(text: str) -> Refusal | None:
 _ABBREVIATION = re.compile(r"[A-Z]{2,5}([+-][0-9:]+)?")
 
 
+_IANA_NAME = re.compile(r"[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*")
+"""A small letter begins what each machine has of its own, such as ``localtime``."""
+
+
 def _check_timezone(name: str) -> Refusal | None:
     if name == "UTC":
         return None
     with suppress(OSError, ValueError, KeyError):
         # The characters first: ZoneInfo reads a file of that name.
-        if re.fullmatch(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*", name):
+        if _IANA_NAME.fullmatch(name):
             ZoneInfo(name)
             return None
     if _ABBREVIATION.fullmatch(name):  # a near one would be the time of another place
@@ -112,7 +116,7 @@ def _check_timezone(name: str) -> Refusal | None:
 @lru_cache(maxsize=1)
 def _timezones() -> frozenset[str]:
     """All names; the standard library looks through folders for them on every call."""
-    return frozenset(available_timezones())
+    return frozenset(filter(_IANA_NAME.fullmatch, available_timezones()))
 
 
 def _check_predicate(text: str) -> Refusal | None:

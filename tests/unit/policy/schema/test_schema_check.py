@@ -218,6 +218,7 @@ from tests.support.policies.policy_reading import HEAD, findings_of, only_findin
                 ("CEST", "abbreviations and offsets are no time zones: write a place, like `Europe/Berlin`; or `UTC`"),
                 ("UTC+1", "abbreviations and offsets are no time zones: write a place, like `Europe/Berlin`; or `UTC`"),
                 ("berlin", "did you mean `Europe/Berlin`?"),
+                ("localtime", "write an IANA name, like `Europe/Berlin` or `UTC`"),
             )
         ),
         ("properties: {a b: c}", "P205", 14, "`a b` is not a name for a key here", None),
