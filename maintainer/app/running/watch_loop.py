@@ -132,12 +132,18 @@ class _WatchedTables:
         self._codes: dict[str, ExitCode] = {}
         self._reported: dict[str, Problem | None] = {}
         self._changed = self._is_wrong = False
+        self._tables: frozenset[str] = frozenset()
+        self._places: frozenset[str] = frozenset()  # that could not be searched: no policy names them
         self._monotonic, self._listener = monotonic, listener
 
     def keep(self, names: Collection[str]) -> None:
         """Forget the tables that no policy names any more."""
+        self._tables = frozenset(names)
+        self._forget_others()
+
+    def _forget_others(self) -> None:
         for known in (self._aside, self._codes, self._reported):
-            for name in known.keys() - names:
+            for name in known.keys() - self._tables - self._places:
                 del known[name]
 
     def is_left_alone(self, name: str, now: float) -> bool:
@@ -158,6 +164,8 @@ class _WatchedTables:
         return ExitCode.PARTLY_REFUSED if code is ExitCode.REFUSED and self._changed else code
 
     def planned(self, plan: Plan) -> None:
+        self._places = frozenset(table.ref.identifier for table in plan.tables) - self._tables
+        self._forget_others()
         for table in plan.tables:
             name = table.ref.identifier
             code = self._codes[name] = plan_exit_code(replace(plan, tables=(table,)))

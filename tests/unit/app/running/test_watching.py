@@ -22,6 +22,7 @@ from tests.support.runs import sample_runs as samples
 from tests.support.runs.planned_steps import vacuum
 from tests.support.tables.builders import make_policy
 
+AWAY = Problem("T435", "no answer")
 STEP = SetPropertiesStep((("a", None),), (("a", "1"),), ())
 
 
@@ -44,6 +45,7 @@ class Lake:
         self.broken: set[str] = set()
         self.blocked: set[str] = set()
         self.waiting: set[str] = set()
+        self.unsearched: set[str] = set()
         self.vacuums: set[str] = set()
         self.refused: list[str] = []
         self.now = 0.0
@@ -64,7 +66,8 @@ class Lake:
     def plan(self, due: tuple[ResolvedPolicy, ...]) -> Plan:
         names = tuple(policy.table.identifier for policy in due)
         self.looks.append((self.now, names))
-        return sample_plans.plan(*(self._table(name) for name in names))
+        places = (TablePlan(TableRef(name), "maintainer.yml", "", problem=AWAY) for name in sorted(self.unsearched))
+        return sample_plans.plan(*(self._table(name) for name in names), *places)
 
     def _table(self, name: str) -> TablePlan:
         if name in self.broken:
@@ -210,6 +213,21 @@ def test_a_refusal_is_said_once_however_often_it_is_looked_at() -> None:
     lake.watch(max_rounds=200)
     assert len([names for _, names in lake.looks if "blocked" in names]) > 1
     assert lake.refused == ["blocked"]
+
+
+def test_a_place_that_cannot_be_searched_is_said_once_until_it_can_be_again() -> None:
+    lake = Lake({"a": 0})
+
+    def wait(seconds: float) -> bool:
+        lake.unsearched = {"s3://b"} if lake.now // 50 in (0, 2) else set()
+        return Lake.wait(lake, seconds)
+
+    lake.unsearched = {"s3://b"}
+    lake.switch.wait = wait  # type: ignore[method-assign] # no test sleeps
+    assert lake.watch(max_rounds=5).code is ExitCode.FINDINGS
+    assert lake.refused == ["s3://b"]
+    assert lake.watch(max_rounds=7).code is ExitCode.OK
+    assert lake.refused == ["s3://b", "s3://b"]
 
 
 def test_a_failure_outranks_what_is_part_done() -> None:
