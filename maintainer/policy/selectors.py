@@ -33,6 +33,8 @@ from maintainer.policy.table_names import (
 MAX_SELECTOR_FILE_BYTES = 1024 * 1024
 MAX_TERMS = 20_000
 LOOKS_HELP = "it needs a look at the tables: use it with `plan`, `apply` or `status`"
+_COMMENT = re.compile(r"(?:^|\s)#.*")
+"""In a file, as in YAML: a name may have the sign within it."""
 
 
 class Selectable(Protocol):
@@ -163,7 +165,7 @@ def _from_file(name: str, root: Path) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         help = "`@file` names a text file with one selector a line"
         raise ProjectError(unread("the file of selectors", error), code="E622", where=str(path), help=help) from error
-    selectors = [text for line in lines if (text := line.partition("#")[0].strip().replace("\\ ", " "))]
+    selectors = [text for line in lines if (text := _COMMENT.sub("", line).strip().replace("\\ ", " "))]
     nested = [text for text in selectors if text.startswith("@")]
     if nested:
         help = "put its lines into this file, or name both on the command line"

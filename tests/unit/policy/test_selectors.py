@@ -120,8 +120,15 @@ def test_one_store_has_one_name_in_globs(tmp_path: Path, scheme: str) -> None:
 
 
 def test_a_file_of_selectors_holds_one_a_line(project: LoadedProject) -> None:
-    (project.root / "tables.txt").write_text("# tonight\nsales.orders  # the big one\n\ntag:nightly,crm.*\n")
+    (project.root / "tables.txt").write_text("# tonight\nsales.orders\t# the big one\n\ntag:nightly,crm.*\n")
     assert chosen(project, "@tables.txt") == {"sales.orders", "crm.leads"}
+
+
+def test_a_name_may_have_the_sign_of_a_comment_in_a_file(tmp_path: Path) -> None:
+    """Else another table would be chosen: the one that is called by what stands before it."""
+    project = loaded(tmp_path, {**FILES, "policies/e.yml": "table: lake/events#2\n"})
+    (project.root / "tables.txt").write_text("#all\n  # of\nlake/events#2 # them\n")
+    assert chosen(project, "@tables.txt") == {"lake/events#2"}
 
 
 def test_a_name_may_have_a_space_in_a_file_and_behind_a_backslash(tmp_path: Path) -> None:
