@@ -171,7 +171,8 @@ class OptimizePolicy:
     max_threads: int = setting(8, minimum=1, maximum=256)
     """How many bins of this table are rewritten at the same time."""
     max_deleted_rows_ratio: float = setting(0.05, minimum=0, maximum=1, unit="ratio from 0 to 1")
-    """Files with a larger share of deleted rows (deletion vectors) than this are rewritten too."""
+    """Files with a larger share of deleted rows (deletion vectors) than this are rewritten too. On clustered tables
+    only `purge` does that."""
     batch_size_bytes: int = size("10GiB", above_zero="write a size like `10GiB`")
     """Most bytes to rewrite in one commit. A failure or a conflict costs at most this much work."""
     repartition: bool = setting(False, note="false: one task reads and writes a bin", example=True)
