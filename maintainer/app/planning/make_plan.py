@@ -42,7 +42,8 @@ from maintainer.model.product_version import __version__
 from maintainer.model.run.exit_codes import BUG_CODE
 from maintainer.model.table.table_facts import TableFacts, TableRecord, TableRef
 from maintainer.planning.budget.request_estimate import run_requests
-from maintainer.planning.budget.run_budget import within_budget
+from maintainer.planning.budget.run_budget import Learned, within_budget
+from maintainer.planning.budget.turn_bounds import with_turns_bounded
 from maintainer.planning.plan_input import PlanMoment, PlanOptions, TableInput
 from maintainer.planning.planner import absent_plan, assemble, problem_plan
 from maintainer.policy.project.policy_changes import policy_changes, shared_changes, shared_values, shared_values_at
@@ -296,9 +297,12 @@ def fit(project: Project, plan: Plan, given: Budget) -> Plan:
         plan: Everything that could be done; what does not fit is left for another run.
         given: The run's bounds as options say them; they win over the project's.
     """
-    budgets = project.loaded.project.budgets.with_run(given)
+    settings = project.loaded.project
+    budgets, learned = settings.budgets.with_run(given), Learned()
     if budgets.bounded:
-        plan = within_budget(plan, budgets, learn(past_lessons(project.runs_dir), plan))[0]
+        learned = learn(past_lessons(project.runs_dir), plan)
+        plan = within_budget(plan, budgets, learned)[0]
+    plan = with_turns_bounded(plan, budgets, learned, Budget(settings.max_bytes, settings.max_files))
     return replace(plan, requests=run_requests(plan, project.ledger_location))
 
 
