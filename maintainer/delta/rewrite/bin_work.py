@@ -41,7 +41,7 @@ class LaneUnfit(Exception):
     """A bin does not fit its lane, for the reason in its text. What the lane wrote is not left, but for ``stored``."""
 
     stored: tuple[str, ...] = ()
-    """Paths of new files that are in their place; whoever asked for the bin removes them."""
+    """Paths of new files that are in their place, or may be; whoever asked for the bin removes them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +187,11 @@ class Workplace:
 
     def published(self, work: BinWork, part: int, stats: str) -> tuple[WrittenFile, StoredFile]:
         """Put a new file of a bin in its place, and make its ``add`` action; raises as ``publish``."""
-        stored, marks = self.publish(work.table.uri(work.path(part))), work.marks
+        try:
+            stored, marks = self.publish(work.table.uri(work.path(part))), work.marks
+        except LaneUnfit as unfit:
+            unfit.stored = (work.path(part),)  # the store may have taken it before it refused something
+            raise
         add: dict[str, Any] = {
             "path": work.path(part),
             "partitionValues": work.sources[0].get("partitionValues") or {},

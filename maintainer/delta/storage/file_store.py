@@ -330,7 +330,7 @@ class FilesHere(Protocol):
         """Put a new file in its place, for good, and return what its storage says of it.
 
         Raises:
-            TransferError: The store refuses it; nothing is there.
+            TransferError: The store refuses it, or to show what it took.
             CommitNotLanded: The store does not hold what was written.
         """
 

@@ -13,11 +13,14 @@ import pyarrow as pa
 from tests.support.tables.delta_tables import commit_file, forge_commit
 
 
-def make_table(path: Path, num_files: int = 2, rows_each: int = 10) -> None:
-    """A table of small files, one commit each."""
+def make_table(
+    path: Path | str, num_files: int = 2, rows_each: int = 10, options: dict[str, str] | None = None
+) -> None:
+    """A table of small files, one commit each; ``options`` are delta-rs's for a store."""
     for number in range(num_files):
         ids = list(range(number * rows_each, (number + 1) * rows_each))
-        deltalake.write_deltalake(str(path), pa.table({"id": ids, "k": [row_id % 3 for row_id in ids]}), mode="append")
+        rows = pa.table({"id": ids, "k": [row_id % 3 for row_id in ids]})
+        deltalake.write_deltalake(str(path), rows, mode="append", storage_options=options)
 
 
 def let_rest(path: Path, seconds: float = 60) -> None:
@@ -27,9 +30,9 @@ def let_rest(path: Path, seconds: float = 60) -> None:
         os.utime(commit, (moment, moment))
 
 
-def rows_and_files(path: Path) -> tuple[list[int], int]:
+def rows_and_files(path: Path | str, options: dict[str, str] | None = None) -> tuple[list[int], int]:
     """The ids of a table and how many files it has, by an engine that shares nothing with ours."""
-    table = deltalake.DeltaTable(str(path))
+    table = deltalake.DeltaTable(str(path), storage_options=options)
     return sorted(table.to_pyarrow_table()["id"].to_pylist()), len(table.file_uris())
 
 

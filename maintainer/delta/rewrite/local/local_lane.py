@@ -191,7 +191,7 @@ def write_in_process(work: BinWork, place: Workplace) -> WrittenBin:
             if stats is not None:
                 written.append(place.published(work, part, stats))
         except LaneUnfit as unfit:
-            unfit.stored = tuple(file.path for file, _ in written)
+            unfit.stored = (*(file.path for file, _ in written), *unfit.stored)
             raise
     return WrittenBin(tuple(file for file, _ in written), tuple(stored for _, stored in written), row_order)
 

@@ -15,6 +15,7 @@ import pytest
 from maintainer.delta.log.staged_file import Marks
 from maintainer.delta.rewrite.bin_work import BinWork, LaneUnfit, Workplace
 from maintainer.delta.rewrite.local.local_lane import write_in_process
+from maintainer.delta.storage.file_store import StoredFile, TransferError
 from maintainer.delta.storage.local_files import LocalFiles, OnDisk
 from maintainer.delta.storage.log_paths import path_uri
 from maintainer.model.plan.layout_tags import RewriteRequest
@@ -62,3 +63,24 @@ def test_where_a_later_file_cannot_be_written_those_before_it_are_named(tmp_path
         write_in_process(work_on(tmp_path, [5, 3_000_000], step, 2), Workplace(OnDisk(), never))
     assert caught.value.stored == ("part-run-c000.snappy.parquet",)
     assert [path.name for path in tmp_path.glob("part-*")] == ["part-run-c000.snappy.parquet"]
+
+
+class Mute(OnDisk):
+    """A store that took a file, and then refuses to say so."""
+
+    def __init__(self, part: int) -> None:
+        self._part = f"-c00{part}."
+
+    def publish(self, uri: str) -> StoredFile:
+        if self._part in uri:
+            raise TransferError("403 Forbidden")
+        return super().publish(uri)
+
+
+@pytest.mark.parametrize("part", [0, 1])
+def test_a_file_that_the_store_refused_is_named_since_it_may_have_taken_it(tmp_path: Path, part: int) -> None:
+    step = PartitionRewriteStep((), RewriteRequest(2, None, ("day",)), 1, ())
+    with pytest.raises(LaneUnfit, match="its new file cannot be stored: 403 Forbidden") as caught:
+        write_in_process(work_on(tmp_path, [5, 6], step, 2), Workplace(Mute(part), never))
+    assert set(caught.value.stored) == {path.name for path in tmp_path.glob("part-*")}
+    assert len(caught.value.stored) == part + 1

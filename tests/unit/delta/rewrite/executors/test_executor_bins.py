@@ -34,8 +34,8 @@ from maintainer.delta.rewrite.local.local_lane import write_in_process
 from maintainer.delta.rewrite.local.parquet_writer import write_local
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.rewrite.rewrite_proof import prove_rewrite
-from maintainer.delta.storage.file_store import StoredFile
-from maintainer.delta.storage.local_files import LocalFiles
+from maintainer.delta.storage.file_store import StoredFile, TransferError, local_path
+from maintainer.delta.storage.local_files import LocalFiles, OnDisk
 from maintainer.delta.storage.log_paths import path_uri
 from maintainer.delta.storage.object_files import ObjectFiles
 from maintainer.delta.storage.table_storage import TableStorage, bucket_of
@@ -290,6 +290,29 @@ def test_a_disk_that_is_full_there_costs_the_bin(rewrite: Rewrite, monkeypatch: 
         assert {choice.reason for choice in job.lanes.values()} == {
             "an executor could not write it: [Errno 28] No space left on device"
         }
+        assert rewrite.new_files == set()
+
+
+def test_what_a_store_took_and_refused_to_show_an_executor_goes_also_when_it_comes_late(
+    rewrite: Rewrite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: dict[Path, bytes] = {}
+
+    def refuse(here: OnDisk, uri: str) -> StoredFile:
+        path = Path(local_path(uri))
+        taken[path] = path.read_bytes()
+        raise TransferError("403 Forbidden")
+
+    monkeypatch.setattr(OnDisk, "publish", refuse)
+    monkeypatch.setattr(bin_writer, "write_by_spark", lambda job, number, bin_, sources: [])
+    with rewrite.job(Tasks()) as job:
+        write_bins(job)
+        assert {choice.reason for choice in job.lanes.values()} == {"its new file cannot be stored: 403 Forbidden"}
+        assert (len(taken), rewrite.new_files) == (2, set())
+        for path, content in taken.items():
+            path.write_bytes(content)
+        assert rewrite.new_files <= set(map(name_of, job.late_paths))
+        job.remove_unneeded()
         assert rewrite.new_files == set()
 
 
