@@ -256,8 +256,8 @@ class CommitAttempt:
             if work.num_deleted is None and isinstance(error, CommitNotLanded):
                 return CommitEnd.NOT_LANDED, None  # VACUUM START did not land
             try:
-                files = () if work.num_deleted is None else work.deletion.files
-                work.vacuum = deletion_receipt(engine, self.facts, files, self.stamp, read_version)
+                tried = work.deletion if work.num_deleted is not None else replace(work.deletion, files=())
+                work.vacuum = deletion_receipt(engine, self.facts, tried, self.stamp, read_version)
             except Exception:  # the engine is gone: the next run looks
                 return CommitEnd.UNKNOWN, None
             return end_of(work.vacuum), work.vacuum

@@ -9,7 +9,7 @@ them can be read. Files that a killed run was writing, and never tried to commit
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -23,22 +23,26 @@ from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.receipts import Amounts, CommitReceipt, VacuumReceipt
 from maintainer.model.run.run_events import CommitEnd, Intent, Writing
 from maintainer.model.table.commit_records import CommitStamp, CommitsWanted
-from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRecord
+from maintainer.model.table.table_facts import TableFacts, TableRecord
 from maintainer.units import count_of, format_size
 
 COMMITS_SINCE = 50
 """Commits of other writers that may have followed one of ours before its figures are looked up."""
 
 
+TRASH = ".maintainer-trash"
+"""What a receipt calls the trash where the engine did not come to say in which folder of it the files are."""
+
+
 def deletion_receipt(
-    engine: TableEngine, facts: TableFacts, files: Sequence[RemovedFile], stamp: CommitStamp, read_version: int
+    engine: TableEngine, facts: TableFacts, step: VacuumStep, stamp: CommitStamp, read_version: int
 ) -> VacuumReceipt | None:
     """Return what a deletion did; None if neither a file went nor anything was committed.
 
     Args:
         engine: Looks at the log and at storage.
         facts: The table.
-        files: What was to go.
+        step: What was to go, and whether into the trash.
         stamp: The deletion's own.
         read_version: The version that it began with.
 
@@ -46,6 +50,7 @@ def deletion_receipt(
         MaintainerError: The log or the storage cannot be looked at.
     """
     first, last = vacuum_versions(engine, facts, stamp, read_version)
+    files = step.files
     existing = engine.versions.files_there(facts, [file.path for file in files])
     deleted = [file for file in files if file.path not in existing]
     if first is None and not deleted:
@@ -57,6 +62,7 @@ def deletion_receipt(
         version_before=read_version,
         version_after=last or first,
         stopped="it was interrupted",
+        trash=TRASH if step.trash_seconds else None,
     )
 
 
@@ -88,18 +94,18 @@ def settled_deletion(
     Raises:
         MaintainerError: The log or the storage cannot be looked at.
     """
-    files = planned_files(runs_dir, intent)
+    planned = planned_deletion(runs_dir, intent)
     first, last = vacuum_versions(engine, facts, intent.stamp, intent.read_version)
-    if files is None:
+    if planned is None:
         return _commits_alone(
             intent, first, last
         ), "its plan is missing, so it is not known how many files were deleted"
     step = recorded_step(runs_dir, intent.stamp)
     if step is None or step.num_deleted is None:
         return _commits_alone(intent, first, last), f"no file of the table was deleted{_without_end(first, last)}"
-    receipt = deletion_receipt(engine, facts, files, intent.stamp, intent.read_version)
+    receipt = deletion_receipt(engine, facts, planned, intent.stamp, intent.read_version)
     num_files, size_bytes = (0, 0) if receipt is None else (receipt.num_files_deleted, receipt.bytes_deleted)
-    text = f"{num_files:,} of {len(files):,} files ({format_size(size_bytes)}) were deleted"
+    text = f"{num_files:,} of {len(planned.files):,} files ({format_size(size_bytes)}) were {planned.done_to_files}"
     return receipt, text + _without_end(first, last)
 
 
@@ -114,15 +120,15 @@ def _without_end(first: int | None, last: int | None) -> str:
     return f"; VACUUM START (version {first}) has no VACUUM END" if first is not None and last is None else ""
 
 
-def planned_files(runs_dir: Path, intent: Intent) -> tuple[RemovedFile, ...] | None:
-    """Return the files that a run's deletion was to take, from its folder; None where the plan cannot be read."""
+def planned_deletion(runs_dir: Path, intent: Intent) -> VacuumStep | None:
+    """Return what a run's deletion was to take, from its folder; None where the plan cannot be read."""
     path = runs_dir / intent.stamp.run_id / "plan.json"
     try:
         plan = read_plan(path)
     except (OSError, ValueError, MaintainerError):
         return None
     steps = (table.step_of(intent.stamp.step_id) for table in plan.tables)
-    return next((step.files for step in steps if isinstance(step, VacuumStep)), None)
+    return next((step for step in steps if isinstance(step, VacuumStep)), None)
 
 
 def receipt_from_log(engine: TableEngine, facts: TableFacts, version: int, read_version: int) -> CommitReceipt:

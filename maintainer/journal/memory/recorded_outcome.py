@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
-from maintainer.model.plan.steps import Step, StepKind
+from maintainer.model.plan.steps import Step, VacuumStep
 from maintainer.model.plan.zorder_turn import TurnOutcome
 from maintainer.model.run.outcome import (
     Assertion,
@@ -314,8 +314,8 @@ def _broken_off(step_id: str, planned: Step, record: StepRecord) -> StepOutcome:
     failed = next((check for check in record.checks.values() if check.result == Verdict.FAIL), None)
     if failed is not None:
         status, error = StepStatus.VERIFY_FAILED, _failed_check(failed)
-    elif planned.kind is StepKind.VACUUM:
-        error = Problem(DIED_CODE, _of_deletion(record), help=DIED_HELP)
+    elif isinstance(planned, VacuumStep):
+        error = Problem(DIED_CODE, _of_deletion(record, planned.done_to_files), help=DIED_HELP)
     else:
         what = "the run was killed, or its machine went down, in the middle of this step"
         if record.open_intents:
@@ -362,19 +362,19 @@ def _failed_check(check: Verified) -> Problem:
     return Problem("V503", what, where, "look at the table; then `maintainer verify TABLE --accept REASON`")
 
 
-def _of_deletion(record: StepRecord) -> str:
+def _of_deletion(record: StepRecord, done: str) -> str:
     """Describe how far a deletion came: by what a later run saw on storage, or else by its own records."""
     settled = next((result for result in record.results.values() if isinstance(result, Settled)), None)
     intent = next(iter(record.intents.values()), None)
     planned = 0 if intent is None else intent.num_files
     if settled is not None:
         num_deleted = settled.receipt.num_files_deleted if isinstance(settled.receipt, VacuumReceipt) else 0
-        text = f"interrupted, {num_deleted:,} of {planned:,} files were deleted"
+        text = f"interrupted, {num_deleted:,} of {planned:,} files were {done}"
         return "; ".join(part for part in (text, settled.detail) if part)
     if record.num_deleted is None:
-        return f"interrupted before the first of {planned:,} files was deleted, as far as is known"
+        return f"interrupted before the first of {planned:,} files was {done}, as far as is known"
     return (
-        f"interrupted, at least {record.num_deleted:,} of {planned:,} files were deleted; "
+        f"interrupted, at least {record.num_deleted:,} of {planned:,} files were {done}; "
         "the next apply finds out how many"
     )
 

@@ -366,6 +366,10 @@ class VacuumStep:
         return sum(file.size_bytes for file in self.files)
 
     @property
+    def done_to_files(self) -> str:
+        return "moved to the trash" if self.trash_seconds else "deleted"
+
+    @property
     def by_kind(self) -> tuple[tuple[str, int, int], ...]:
         """For each kind of file: its name, how many, and how many bytes; in the order in which they first come."""
         sums: dict[str, tuple[int, int]] = {}

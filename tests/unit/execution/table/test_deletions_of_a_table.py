@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
+from maintainer.journal.memory.past_runs import read_record
+from maintainer.model.plan.plan import Problem
+from maintainer.model.plan.plan_document import to_json
 from maintainer.model.run.outcome import StepStatus, TableStatus
-from tests.support.runs.planned_steps import compact, plan_of, vacuum
+from maintainer.report.run.outcome_text import WorkDone
+from tests.support.runs.fake_lake import Station
+from tests.support.runs.planned_steps import compact, plan_all, plan_of, vacuum
 from tests.unit.execution.table.table_bench import Bench, statuses, three_files
 
 
@@ -133,3 +142,34 @@ def test_a_vacuum_waits_for_the_next_run_after_a_failed_proof_of_another_table(b
     bench.switch.verification_failed("another")
     (step,) = bench.run(plan_of(table, vacuum("old"))).steps
     assert step.status is StepStatus.SKIPPED
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_what_a_broken_off_deletion_moved_to_the_trash_is_not_said_to_be_deleted(bench: Bench, is_killed: bool) -> None:
+    """It still takes room, and can come back: room is freed once, when the trash is emptied."""
+    table = three_files(bench)
+    table.storage |= {"old-1", "old-2"}
+    step = replace(vacuum("old-1", "old-2"), trash_seconds=86_400)
+    plan = plan_of(table, step)
+
+    def breaks(at: Station) -> None:
+        raise KeyboardInterrupt if is_killed else OSError("a disk failed")
+
+    bench.lake.at("deleted", breaks, times=1)
+    if is_killed:
+        with pytest.raises(KeyboardInterrupt):
+            bench.run(plan)
+        folder = bench.journal.folder
+        folder.write_plan(to_json(plan_all(plan)))
+        assert bench.run(plan_of(table)).status is TableStatus.UP_TO_DATE
+        (note,) = bench.recorded("note")
+        assert "1 of 2 files (8 B) were moved to the trash" in note["what"]
+        run = read_record(folder.path, with_plan=False).fold
+        (ended,) = run.outcome(plan, (Problem("C712", "died"),) * 2).steps
+    else:
+        (ended,) = bench.run(plan).steps
+    work = WorkDone((ended,))
+    assert (work.files_moved, work.bytes_moved, work.files_deleted, work.bytes_deleted) == (1, 8, 0, 0)
+    if is_killed:
+        assert ended.error is not None
+        assert "1 of 2 files were moved to the trash" in ended.error.what
