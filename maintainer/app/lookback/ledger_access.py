@@ -13,14 +13,23 @@ from dataclasses import replace
 from pathlib import Path
 
 from maintainer.app.engine_access import OpenedEngine
+from maintainer.app.lookback.run_history import rows_in_documents
 from maintainer.app.project_folders import Project
+from maintainer.app.running.restore_files import UNDELETE_FILE
 from maintainer.app.selection.recorded_tables import CurrentTable, FoundBy, RecordedTable
 from maintainer.delta.log.table_place import StoragePlaces, table_id_at
 from maintainer.delta.storage.table_log import local_folder
 from maintainer.errors import MaintainerError, NotSupportedYet
 from maintainer.journal.event_log import EVENTS_FILE, is_alive
 from maintainer.journal.ledger.ledger_pending import PENDING_FILE, check_mark, read_mark, write_mark
-from maintainer.journal.ledger.ledger_rebuild import LedgerStore, Rebuilt, fill_up, recorded_rows, rows_from_history
+from maintainer.journal.ledger.ledger_rebuild import (
+    FROM_RUN_FOLDER,
+    LedgerStore,
+    Rebuilt,
+    fill_up,
+    recorded_rows,
+    rows_from_history,
+)
 from maintainer.journal.ledger.ledger_rows import LedgerRow
 from maintainer.journal.memory.past_runs import PastRun, RunRecord, past_runs, read_record
 from maintainer.model.plan.plan import Problem, as_problem
@@ -133,29 +142,49 @@ def rebuild_ledger(
     store = required_ledger(project, opened, "rebuild it where the session is in this process")
     unread: list[str] = []
     runs, waiting = _runs_that_are_over(project.past_runs_dir, unread)
+    restored = _restored(project.past_runs_dir, unread, waiting)
     of_folders = (row for record in runs.values() for row in recorded_rows(record))  # first, for they know more
     of_histories = own_rows(_histories(opened, policies, on_table, unread), project.root)
-    rows = (row for row in itertools.chain(of_folders, of_histories) if row.run_id not in waiting)
-    rebuilt = fill_up(store, rows, young_since_ms=young_since_ms, is_over=runs.__contains__, dry_run=dry_run)
+    rows = (row for row in itertools.chain(of_folders, restored, of_histories) if row.run_id not in waiting)
+    over = {*runs, *(row.run_id for row in restored)}
+    rebuilt = fill_up(store, rows, young_since_ms=young_since_ms, is_over=over.__contains__, dry_run=dry_run)
     if not dry_run:
         with contextlib.suppress(OSError):  # the next run remembers it
             write_mark(project.past_runs_dir, store.mark())
     return replace(rebuilt, unread=tuple(unread), waiting=tuple(sorted(waiting)))
 
 
-def _runs_that_are_over(runs_dir: Path, unread: list[str]) -> tuple[dict[str, RunRecord], frozenset[str]]:
+def _runs_that_are_over(runs_dir: Path, unread: list[str]) -> tuple[dict[str, RunRecord], set[str]]:
     records: dict[str, RunRecord] = {}
     waiting: set[str] = set()
     for run in past_runs(runs_dir):
         folder = run.folder if isinstance(run, PastRun) else run[0]
-        if (folder / PENDING_FILE).is_file() or is_alive(folder / EVENTS_FILE):
+        if _appends_itself(folder):
             waiting.add(folder.name)
             continue
         try:
             records[folder.name] = read_record(folder)
         except (OSError, ValueError, MaintainerError) as error:
             unread.append(f"run {folder.name}: {error}")
-    return records, frozenset(waiting)
+    return records, waiting
+
+
+def _appends_itself(folder: Path) -> bool:
+    """Whether the rows of a run reach the ledger without a rebuild."""
+    return (folder / PENDING_FILE).is_file() or is_alive(folder / EVENTS_FILE)
+
+
+def _restored(runs_dir: Path, unread: list[str], waiting: set[str]) -> list[LedgerRow]:
+    """Return the rows of runs that brought files back, which have no plan; those that wait are added to ``waiting``."""
+    rows: list[LedgerRow] = []
+    for row in rows_in_documents(runs_dir, UNDELETE_FILE):
+        if isinstance(row, tuple):
+            unread.append(f"run {row[0].parent.name}: {row[1]}")
+        elif _appends_itself(runs_dir / row.run_id):
+            waiting.add(row.run_id)
+        else:
+            rows.append(replace(row, source=FROM_RUN_FOLDER))
+    return rows
 
 
 def _histories(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,6 +13,8 @@ from typing import Any, cast
 import pytest
 from obstore.store import MemoryStore
 
+from maintainer.app.engine_access import OpenedEngine
+from maintainer.app.lookback.ledger_access import rebuild_ledger
 from maintainer.app.lookback.run_history import HistoryQuery, history_row, recorded_rows
 from maintainer.app.project_folders import Project
 from maintainer.app.running.apply_plan import open_journal
@@ -23,6 +27,7 @@ from maintainer.journal.event_log import EVENTS_FILE, read_events
 from maintainer.journal.folder.cache_home import HOME_VARIABLE
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_pending import PENDING_FILE, read_pending
+from maintainer.journal.ledger.ledger_rebuild import Rebuilt
 from maintainer.journal.store import state_access
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.plan.steps import VacuumStep
@@ -33,9 +38,10 @@ from maintainer.model.table.table_facts import TableFacts
 from maintainer.report.status_text import render_history
 from tests.support.runs import sample_plans, sample_runs
 from tests.support.tables.aged_tables import AgedTable
-from tests.support.tables.builders import DAY_SECONDS
+from tests.support.tables.builders import DAY_SECONDS, NOW_MS
 from tests.support.tables.local_vacuum import LocalReader, LocalTable, Vacuuming
 from tests.support.tables.vacuum_cases import policies
+from tests.unit.journal.ledger.test_ledger_rebuild import Store
 
 OLD = ("a.parquet", "b.parquet", "c.parquet")
 RUN_ID = "20261121T220001Z-0a0a"
@@ -189,3 +195,22 @@ def test_a_machine_that_fetched_only_what_a_run_must_know_finds_the_files_of_ano
     with open_journal(case.project) as journal, pytest.raises(TableError):
         undelete_run(case.project, worker, journal, policy, run.run_id)
     assert [file.path for file in case.writer.deleted] == [file.path for file in step.files]
+
+
+def test_a_ledger_that_is_made_again_has_what_came_back(case: Case) -> None:
+    case.undelete("run-1")
+    again = Store()
+    opened = cast("OpenedEngine", SimpleNamespace(ledger_at=lambda location: again, history=nullcontext))
+
+    def rebuilt() -> Rebuilt:
+        return rebuild_ledger(
+            case.project, opened, (), young_since_ms=NOW_MS - 86_400_000, dry_run=False, on_table=lambda policy: None
+        )
+
+    assert rebuilt().waiting == (RUN_ID,)
+    (row,) = read_pending(case.runs_dir / RUN_ID / PENDING_FILE)
+    (case.runs_dir / RUN_ID / PENDING_FILE).unlink()
+    end = rebuilt()
+    assert (end.from_folders, end.waiting) == (1, ())
+    assert again.held == [replace(row, source="run folder")]
+    assert rebuilt().already == 1
