@@ -21,9 +21,9 @@ from maintainer.execution.table.table_worker import StepWork, TableWorker
 from maintainer.journal.memory.past_runs import read_plan, recorded_step
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.receipts import Amounts, CommitReceipt, VacuumReceipt
-from maintainer.model.run.run_events import CommitEnd, Intent, Writing
+from maintainer.model.run.run_events import MAX_PARTITIONS, CommitEnd, Intent, Writing
 from maintainer.model.table.commit_records import CommitStamp, CommitsWanted
-from maintainer.model.table.table_facts import TableFacts, TableRecord
+from maintainer.model.table.table_facts import PartitionValues, TableFacts, TableRecord
 from maintainer.units import count_of, format_size
 
 COMMITS_SINCE = 50
@@ -345,7 +345,7 @@ def remove_unfinished(worker: TableWorker, writings: Iterable[Writing], facts: T
             what = f"what a late attempt of run {writing.run_id} wrote is gone: {wrote}" if gone else ""
         else:
             remaining = worker.engine.writer.remove_unfinished(
-                facts, writing.run_id, writing.step_id, writing.batch, writing.partitions
+                facts, writing.run_id, writing.step_id, writing.batch, _written_to(writing, facts)
             )
             what = f"what run {writing.run_id} wrote and never tried to commit is gone"
         if remaining:
@@ -358,3 +358,10 @@ def remove_unfinished(worker: TableWorker, writings: Iterable[Writing], facts: T
         if not writing.paths or abs(worker.context.clock.now_ms() - writing.at_ms) >= LATE_MS:
             worker.context.journal.written_off(writing)
     return notes
+
+
+def _written_to(writing: Writing, facts: TableFacts) -> Iterable[PartitionValues]:
+    """The partitions that a batch may have written to: of very many the record has the first."""
+    if len(writing.partitions) < MAX_PARTITIONS:
+        return writing.partitions
+    return dict.fromkeys((*writing.partitions, *(file.partition_values for file in facts.files)))

@@ -16,7 +16,7 @@ from maintainer.journal.journal import Journal
 from maintainer.model.plan.plan import Plan
 from maintainer.model.run.outcome import RunOutcome, TableStatus
 from maintainer.model.run.receipts import CommitReceipt
-from maintainer.model.run.run_events import CommitEnd
+from maintainer.model.run.run_events import MAX_PARTITIONS, CommitEnd, Writing
 from maintainer.model.table.commit_records import CommitStamp
 from tests.support.runs.fake_lake import FakeLake, Station
 from tests.support.runs.fake_table import FakeTable
@@ -55,6 +55,18 @@ def test_what_a_killed_engine_left_is_removed_once_by_the_next_run(tmp_path: Pat
 
     start(lake, runs, THIRD, plan_all(plan_of(table)))
     assert len(lake.cleaned) == 1
+
+
+def test_of_very_many_partitions_all_are_looked_into_though_the_record_has_the_first(tmp_path: Path) -> None:
+    lake, runs = FakeLake(), tmp_path / "runs"
+    table = lake.table("a", (1, 2), (3,))
+    journal = Journal.open(runs, FIRST, lambda: NOW_MS)
+    place, partitions = ("a", table.table_id, table.location), tuple((("day", str(day)),) for day in range(1_100))
+    journal.record(Writing(NOW_MS, *place, FIRST, "a/compact", 0, partitions))
+    journal.close()
+    start(lake, runs, SECOND, plan_all(plan_of(table)))
+    ((*_, looked_into),) = lake.cleaned
+    assert set(looked_into) == {*partitions[:MAX_PARTITIONS], ()}, "the table's files are in no partition"
 
 
 def test_nothing_is_removed_from_a_copy_while_the_original_may_be_in_its_place(tmp_path: Path) -> None:
