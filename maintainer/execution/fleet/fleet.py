@@ -156,16 +156,11 @@ class Fleet:
         try:
             self.results.write(outcome)
             of_ledger = self._append_to_ledger(outcome)
-            stop_reason = context.switch.stop_reason  # a signal may have come meanwhile: every record says the same
-            outcome = replace(
-                outcome,
-                interrupted_by=stop_reason,
-                problems=() if of_ledger is None else (of_ledger,),
-                requests=context.requests(),
-                duration_seconds=context.clock.monotonic() - self.started,
-            )
+            # A signal may have come meanwhile, or a commit that was given up have landed: every record says the same.
+            appended, outcome = outcome.tables, self.results.outcome(context.switch.stop_reason, end=RunEnd.FINISHED)
+            outcome = replace(outcome, problems=() if of_ledger is None else (of_ledger,), requests=context.requests())
             self.results.write(outcome)
-            rows_known = of_ledger is None or rows_wait(context.journal.folder)
+            rows_known = outcome.tables == appended and (of_ledger is None or rows_wait(context.journal.folder))
             context.journal.record(RunFinished(context.clock.now_ms(), outcome, rows_known))
         except FolderUnwritable as error:
             outcome = replace(outcome, problems=(*outcome.problems, problem_of(error)))

@@ -8,7 +8,12 @@ from collections.abc import Callable
 import pytest
 
 from maintainer.execution.cancellation import StopSwitch
+from maintainer.execution.fleet.fleet_bounds import FleetBounds
+from maintainer.execution.run_context import Clock
 from maintainer.journal.event_log import EVENTS_FILE, is_alive, read_events, run_events
+from maintainer.journal.journal import Journal
+from maintainer.journal.ledger.ledger_rows import LedgerRow
+from maintainer.journal.memory.past_runs import read_record, read_run
 from maintainer.journal.memory.recorded_outcome import recorded_outcome
 from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.plan_document import to_json
@@ -16,8 +21,10 @@ from maintainer.model.run.outcome import RunEnd, StepStatus, TableStatus
 from maintainer.model.run.progress import RunStopping
 from maintainer.model.run.receipts import Verdict
 from tests.support.runs.fake_lake import Station
-from tests.support.runs.planned_steps import compact, plan_all, plan_of, vacuum
-from tests.unit.execution.fleet.run_in_memory import Run, by_table
+from tests.support.runs.planned_steps import compact, plan_all, plan_of, run_fleet, vacuum
+from tests.support.tables.builders import NOW_MS
+from tests.unit.execution.fleet.run_in_memory import QUICK, Run, by_table
+from tests.unit.execution.fleet.test_killed_runs import Ledger
 
 
 def deaf(run: Run, release: threading.Event) -> Callable[[Station], None]:
@@ -172,3 +179,31 @@ def test_a_commit_that_lands_when_its_run_is_over_is_recorded_though_another_run
     (step,) = recorded_outcome(plan, events, RunEnd.FINISHED).tables[0].steps
     assert [(commit.version, commit.verdict) for commit in step.commits] == [(2, Verdict.PASS)]
     assert not is_alive(folder.path / EVENTS_FILE)
+
+
+def test_a_commit_that_lands_while_the_ledger_is_written_is_in_results_and_comes_into_the_ledger(run: Run) -> None:
+    table = run.lake.table("a", (1,), (2,))
+    release = threading.Event()
+    run.lake.at("commit", deaf(run, release), times=1)
+
+    class SlowLedger(Ledger):
+        def append(self, run_id: str, rows: tuple[LedgerRow, ...]) -> None:
+            if not release.is_set():
+                come_back(release)
+            super().append(run_id, rows)
+
+    ledger, clock = SlowLedger(), Clock(monotonic=lambda: run.seconds)
+    plan = plan_all(plan_of(table, compact(table), timeout_seconds=0))
+    journal = Journal.open(run.runs_dir, "20261121T210001Z-0000", lambda: NOW_MS)
+    journal.folder.write_plan(to_json(plan))
+    outcome = run_fleet(
+        plan, run.lake, journal=journal, verifier=run.verifier, bounds=FleetBounds(**QUICK), clock=clock, ledger=ledger
+    )
+    past, record = read_run(journal.folder.path), read_record(journal.folder.path)
+    assert past.outcome == outcome == record.outcome()
+    (step,) = outcome.tables[0].steps
+    assert [(commit.version, commit.verdict) for commit in step.commits] == [(2, Verdict.PASS)]
+    run.ledger, run.switch, run.lake.cancel_events = ledger, StopSwitch(), {}
+    run(plan_all(plan_of(table)))
+    rows = [(row.step_id, row.version_after, row.num_files_removed) for row in ledger.rows]
+    assert rows == [("a/compact", None, 0), ("a/compact#settled", 2, 2)]
