@@ -302,7 +302,8 @@ def fit(project: Project, plan: Plan, given: Budget) -> Plan:
     if budgets.bounded:
         learned = learn(past_lessons(project.runs_dir), plan)
         plan = within_budget(plan, budgets, learned)[0]
-    plan = with_turns_bounded(plan, budgets, learned, Budget(settings.max_bytes, settings.max_files))
+    max_files = None if settings.max_files is None else settings.max_files - plan.num_deleted
+    plan = with_turns_bounded(plan, budgets, learned, Budget(settings.max_bytes, max_files))
     return replace(plan, requests=run_requests(plan, project.ledger_location))
 
 

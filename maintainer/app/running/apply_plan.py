@@ -156,21 +156,22 @@ def _check(
 
 
 def check_run_limits(project: Project, plan: Plan) -> None:
-    """Refuse a run that would rewrite more than the project allows; nothing is trimmed in silence.
+    """Refuse a run that would rewrite or delete more than the project allows; nothing is trimmed in silence.
 
     Raises:
         Refused: A421, with the figures.
     """
     settings = project.loaded.project
     size_bytes = sum(step.size_bytes for step in plan.rewrites)
-    num_files = sum(step.num_files for step in plan.rewrites)
-    broken = []
+    rewritten, deleted = sum(step.num_files for step in plan.rewrites), plan.num_deleted
+    num_files, broken = rewritten + deleted, []
     if settings.max_bytes is not None and size_bytes > settings.max_bytes:
         broken.append(("limits.maxBytes", format_size(size_bytes), format_size(settings.max_bytes)))
     if settings.max_files is not None and num_files > settings.max_files:
-        broken.append(("limits.maxFiles", f"{num_files:,} files", f"{settings.max_files:,} files"))
+        found = f"{num_files:,} files ({rewritten:,} to rewrite, {deleted:,} to delete)"
+        broken.append(("limits.maxFiles", found, f"{settings.max_files:,} files"))
     if broken:
-        what = "the run would rewrite more than the project allows"
+        what = "the run would rewrite or delete more than the project allows"
         found = "\n".join(f"{key}: {exceeded}" for key, exceeded, _ in broken)
         allowed = "\n".join(f"{key}: {allowed}" for key, _, allowed in broken)
         help = "select fewer tables with --select, or raise the limit in a reviewed change"

@@ -16,7 +16,7 @@ from maintainer.errors.foreign_text import without_secrets
 from maintainer.model.codec import ClosedUnion, document_once, once
 from maintainer.model.plan.lanes import Lane
 from maintainer.model.plan.reasons import Reason, ReasonCode
-from maintainer.model.plan.steps import BatchedStep, RewriteStep, Step
+from maintainer.model.plan.steps import BatchedStep, RewriteStep, Step, VacuumStep
 from maintainer.model.table.commit_records import WriterRhythm
 from maintainer.model.table.log_names import DEFAULT_CHECKPOINT_INTERVAL
 from maintainer.model.table.storage_facts import FileSizes
@@ -334,6 +334,12 @@ class Plan:
     def rewrites(self) -> tuple[RewriteStep, ...]:
         """The steps of the user's tables that rewrite files, in order."""
         return tuple(step for table in self.user_tables for step in table.rewrites)
+
+    @property
+    def num_deleted(self) -> int:
+        """Files of the user's tables that vacuums delete, those in the trash among them."""
+        vacuums = (step for table in self.user_tables for step in table.steps if isinstance(step, VacuumStep))
+        return sum(len(step.files) + sum(run.num_files for run in step.emptied) for step in vacuums)
 
     @property
     def spark_lane_bytes(self) -> int:
