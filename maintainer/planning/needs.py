@@ -15,7 +15,7 @@ from maintainer.planning.budget.other_writers import LOOK_BACK_MS, MAX_COMMITS, 
 from maintainer.planning.operations.full_zorder import history_wanted, values_wanted
 from maintainer.planning.operations.purge import files_to_check
 from maintainer.planning.plan_input import TableInput
-from maintainer.planning.schedule import held_back, vacuum_wanted
+from maintainer.planning.schedule import held_back, vacuum_is_due
 from maintainer.planning.selection.decision import Partition
 from maintainer.planning.selection.supported_features import check_supported
 from maintainer.planning.vacuum.deletion_limits import vacuum_horizon
@@ -117,7 +117,12 @@ Need = (
 
 
 def next_need(table: TableInput) -> Need | None:
-    """Return the next thing that planning must know of the table; None when it can be planned."""
+    """Return the next thing that planning must know of the table; None when it can be planned.
+
+    Of a table to which nothing is done only its layout is read, which people are shown.
+    """
+    if table.record.quarantined is not None or held_back(table) is not None:
+        return _layout_need(table)
     return _column_need(table) or _rewritten_need(table) or _dropped_columns_need(table) or _storage_need(table)
 
 
@@ -132,6 +137,11 @@ def writers_need(table: TableInput, plan: TablePlan) -> Need | None:
     if not table.policy.optimize.quiet_after_updates_seconds:
         return None
     return UpdatesNeed(updates_since_ms(table.policy, facts.writers, table.now_ms))
+
+
+def _layout_need(table: TableInput) -> ColumnRangesNeed | None:
+    columns = () if table.options.by_commands else ranges_wanted(table.policy, table.facts)
+    return ColumnRangesNeed(columns) if columns and table.facts.column_ranges is None else None
 
 
 def _column_need(table: TableInput) -> Need | None:
@@ -164,7 +174,7 @@ def _dropped_columns_need(table: TableInput) -> DroppedColumnsNeed | None:
         return None
     try:
         check_supported(table.facts)
-        files = () if held_back(table) is not None else files_to_check(table)
+        files = files_to_check(table)
     except MaintainerError:
         return None
     return DroppedColumnsNeed(files) if files else None
@@ -173,7 +183,7 @@ def _dropped_columns_need(table: TableInput) -> DroppedColumnsNeed | None:
 def _storage_need(table: TableInput) -> RemovalHistoryNeed | RemovedFilesNeed | None:
     """Ask for the history first (a lower bound of the retention), then for the files (the exact retention)."""
     facts = table.facts
-    if facts.removed_files is not None or not table.options.deletes or not vacuum_wanted(table):
+    if facts.removed_files is not None or not table.options.deletes or not vacuum_is_due(table):
         return None
     try:
         check_supported(facts)

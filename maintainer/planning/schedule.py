@@ -114,20 +114,6 @@ def _suspended(table: TableInput) -> Reason | None:
     return None
 
 
-def vacuum_wanted(table: TableInput) -> bool:
-    """Return whether planning needs to know the table's removed files: only then are they looked for on storage.
-
-    Windows do not enter: a plan may be asked for whatever the window.
-    """
-    return (
-        table.policy.vacuum is not None
-        and table.record.quarantined is None
-        and table.policy.managed_from is None
-        and _suspended(table) is None
-        and vacuum_is_due(table)
-    )
-
-
 _LONGEST_GAP_MINUTES = 180
 _MINUTE_MS = 60_000
 _MINUTES_A_DAY = 1440

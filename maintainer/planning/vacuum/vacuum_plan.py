@@ -91,7 +91,7 @@ def plan_vacuum(table: TableInput) -> Decision:
     protected as long as there is any such version.
 
     Args:
-        table: With ``vacuum`` in the policy, and ``removed_files`` read (see ``schedule.vacuum_wanted``).
+        table: With ``vacuum`` in the policy, and ``removed_files`` read (see ``needs``).
 
     Raises:
         TableError: T418, the table's retention cannot be read; T431, a trash on an object store.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date
+from datetime import date, time
+from typing import Any
 
 import pytest
 
 from maintainer.model.plan.reasons import ReasonCode
+from maintainer.model.table.storage_facts import VacuumHistory
 from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, TableFacts, TableRecord
 from maintainer.planning.needs import (
     ColumnRangesNeed,
@@ -20,7 +22,15 @@ from maintainer.planning.plan_input import PlanOptions, TableInput
 from maintainer.planning.planner import plan_table
 from maintainer.planning.schedule import opens_at_ms, vacuum_is_due
 from maintainer.planning.zorder.zorder_revision import SAMPLE_ROWS
-from maintainer.policy.resolve.resolved import Expectation, VerifyPolicy, ZOrderMode, ZOrderPolicy
+from maintainer.policy.resolve.resolved import (
+    Expectation,
+    Origin,
+    Suspension,
+    VerifyPolicy,
+    Window,
+    ZOrderMode,
+    ZOrderPolicy,
+)
 from tests.support.tables.builders import (
     DAY_MS,
     NEVER_TOUCHED,
@@ -63,6 +73,29 @@ def test_an_incremental_zorder_asks_for_ranges_then_for_a_sample() -> None:
     assert next_need(zordered(facts, ZOrderMode.INCREMENTAL)) == ColumnSampleNeed(("id",), SAMPLE_ROWS)
     facts = replace(facts, column_sample=ColumnSample(("id",), (("1", "2"),)))
     assert next_need(zordered(facts, ZOrderMode.INCREMENTAL)) is None
+
+
+CLOSED = Window((1,), time(3), time(4), "UTC")
+
+
+@pytest.mark.parametrize("held", [
+    {"windows": (CLOSED,)}, {"suspend": Suspension(None, "x")}, {"managed_from": (1 << 40, Origin("r.yml", 1))}, {},
+])  # fmt: skip
+def test_of_a_table_that_is_held_back_only_what_people_see_is_read(held: dict[str, Any]) -> None:
+    """A watch looks every thirty seconds: it would list the table's folder, or start Spark, all day for nothing."""
+    facts = replace(make_facts(files=make_files(10, 20)), history=VacuumHistory())
+    optimize = make_optimize(zorder=ZOrderPolicy(("id",), ZOrderMode.INCREMENTAL), quiet_for_seconds=1 << 40)
+    policy = replace(make_policy(optimize=optimize, vacuum=make_vacuum()), **held)
+    record = NEVER_TOUCHED if held else TableRecord(quarantined="rows differ")
+    table = TableInput(policy, facts, record, NOW_MS, TODAY)
+    assert next_need(table) == ColumnRangesNeed(("id",))
+    looked = replace(table, facts=replace(facts, column_ranges=ColumnRanges(("id",), {})))
+    assert next_need(looked) is None
+    open_again = PlanOptions(ignore_windows=True)
+    assert (next_need(replace(looked, options=open_again)) is None) is ("windows" not in held)
+    assert next_need(replace(table, options=PlanOptions(deletes=False))) is None
+    full = replace(policy, optimize=replace(optimize, zorder=ZOrderPolicy(("id",), ZOrderMode.FULL)))
+    assert next_need(replace(table, policy=full)) is None
 
 
 @pytest.mark.parametrize(

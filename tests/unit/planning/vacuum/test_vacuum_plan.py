@@ -13,7 +13,6 @@ from maintainer.model.table.storage_facts import VacuumHistory
 from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRecord
 from maintainer.planning.needs import Need, RemovalHistoryNeed, RemovedFilesNeed, next_need
 from maintainer.planning.plan_input import PlanOptions, TableInput
-from maintainer.planning.schedule import vacuum_wanted
 from maintainer.policy.resolve.resolved import ResolvedPolicy, Suspension
 from tests.support.tables.builders import DAY_MS, DAY_SECONDS, HOUR_MS, NEVER_TOUCHED, NOW_MS, make_facts, make_policy
 from tests.unit.planning.vacuum.vacuum_plans import FILES_PROPERTY, TODAY, plan, policy_of, removed
@@ -83,7 +82,7 @@ class TestWhatToRead:
         assert self.need(policy_of(), facts, TableRecord(quarantined="x")) is None
         at_once = PlanOptions(ignore_every=True)
         assert next_need(TableInput(weekly, facts, recent, NOW_MS, TODAY, at_once)) is not None
-        assert vacuum_wanted(TableInput(weekly, facts, NEVER_TOUCHED, NOW_MS, TODAY))
+        assert self.need(weekly, facts) is not None
 
     def test_nothing_is_read_where_planning_ends_in_a_problem(self) -> None:
         assert self.need(policy_of(), make_facts(properties={FILES_PROPERTY: "a while"})) is None
