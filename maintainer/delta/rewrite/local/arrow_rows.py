@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.log.schema_names import physical_name
 from maintainer.delta.rewrite.bin_work import LaneUnfit
+from maintainer.delta.rewrite.local.batch_size import fitting_batches
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -115,8 +116,6 @@ def _primitive(kind: str) -> pa.DataType:
     raise LaneUnfit(f"a column is of type {kind}")
 
 
-ROWS_AT_ONCE = 64 * 1024
-
 _OLD_CALENDARS = ("org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96")
 """Spark's marks of a file whose oldest dates are in the Julian calendar."""
 SPARK_VERSION = "org.apache.spark.version"
@@ -182,7 +181,7 @@ def _rows_of(source: SourceFile, schema: pa.Schema, *, by_id: bool) -> Iterator[
         first = 0
         # Other columns are not decoded.
         listed = [name for name in names if name is not None]
-        for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, columns=listed, use_threads=False):
+        for batch in fitting_batches(file, listed):
             rows = _without(batch, source.deleted_rows, first)
             first += batch.num_rows
             columns = [

@@ -17,7 +17,8 @@ from maintainer.delta.log.schema_names import physical_path
 from maintainer.delta.log.staged_file import WrittenFile
 from maintainer.delta.rewrite.bin_work import BinWork, LaneUnfit, Workplace, WrittenBin
 from maintainer.delta.rewrite.curve_writer import revision_of
-from maintainer.delta.rewrite.local.arrow_rows import ROWS_AT_ONCE, SourceFile, file_schema, read_rows
+from maintainer.delta.rewrite.local.arrow_rows import SourceFile, file_schema, read_rows
+from maintainer.delta.rewrite.local.batch_size import num_fitting
 from maintainer.delta.rewrite.local.parquet_writer import LocalTarget, write_local
 from maintainer.delta.storage.file_store import StoredFile
 from maintainer.engine.step_meter import StepMeter
@@ -253,13 +254,14 @@ def _ordered_batches(
     work: BinWork, meter: StepMeter, rows: pa.Table, files: Sequence[np.ndarray]
 ) -> Iterator[Iterator[pa.RecordBatch]]:
     """The rows of each file in its order, batch by batch."""
-    combined_rows = rows.combine_chunks()
+    combined_rows = rows.combine_chunks()  # ``rows`` themselves are not kept
+    num_at_once = num_fitting(combined_rows.nbytes / max(1, combined_rows.num_rows))
     first_rows = accumulate((len(numbers) for numbers in files), initial=0)
 
     def batches(first: int, numbers: np.ndarray) -> Iterator[pa.RecordBatch]:
-        for start in range(0, len(numbers), ROWS_AT_ONCE):
-            yield from combined_rows.take(numbers[start : start + ROWS_AT_ONCE]).combine_chunks().to_batches()
-            num_taken = min(start + ROWS_AT_ONCE, len(numbers)) + first
-            meter.written(work.number, work.size_bytes * num_taken // max(1, rows.num_rows))
+        for start in range(0, len(numbers), num_at_once):
+            yield from combined_rows.take(numbers[start : start + num_at_once]).combine_chunks().to_batches()
+            num_taken = min(start + num_at_once, len(numbers)) + first
+            meter.written(work.number, work.size_bytes * num_taken // max(1, combined_rows.num_rows))
 
     return (batches(first, numbers) for first, numbers in zip(first_rows, files, strict=False))

@@ -53,7 +53,7 @@ class ColumnFigures:
 
 @dataclass(slots=True)
 class FileStatistics:
-    """The statistics of one file, fed batch by batch; of the columns that the table's settings collect them for."""
+    """The statistics of one file, fed piece by piece; of the columns that the table's settings collect them for."""
 
     columns: Sequence[StatisticsColumn]
     num_records: int = 0
@@ -62,11 +62,11 @@ class FileStatistics:
     def __post_init__(self) -> None:
         self.figures = [ColumnFigures(column) for column in self.columns]
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Take the rows of a batch in."""
-        self.num_records += batch.num_rows
+    def add(self, rows: pa.RecordBatch | pa.Table) -> None:
+        """Take the rows of a batch or a row group in."""
+        self.num_records += rows.num_rows
         for figures in self.figures:
-            _add_column(figures, _values(batch, figures.column.physical))
+            _add_column(figures, _values(rows, figures.column.physical))
 
     def include(self, other: FileStatistics) -> None:
         """Take in what was collected of other rows, for the same columns."""
@@ -96,16 +96,16 @@ class FileStatistics:
         return "{" + ",".join([*body, *(['"tightBounds":true'] if tight_bounds else [])]) + "}"
 
 
-def _values(batch: pa.RecordBatch, path: tuple[str, ...]) -> pa.Array:
+def _values(rows: pa.RecordBatch | pa.Table, path: tuple[str, ...]) -> pa.Array | pa.ChunkedArray:
     import pyarrow.compute as pc
 
-    column = batch.column(batch.schema.get_field_index(path[0]))
+    column = rows.column(rows.schema.get_field_index(path[0]))
     for name in path[1:]:
         column = pc.struct_field(column, [column.type.get_field_index(name)])
     return column
 
 
-def _add_column(figures: ColumnFigures, values: pa.Array) -> None:
+def _add_column(figures: ColumnFigures, values: pa.Array | pa.ChunkedArray) -> None:
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -112,7 +112,7 @@ def write_local(rows: Iterable[pa.RecordBatch], target: LocalTarget) -> str | No
     statistics = FileStatistics(target.columns)
     try:
         with open(target.path, "xb") as stored:
-            groups = _row_groups(rows, statistics)
+            groups = _row_groups(rows)
             group = next(groups, target.schema.empty_table())
             writer = pq.ParquetWriter(
                 stored,
@@ -131,6 +131,7 @@ def write_local(rows: Iterable[pa.RecordBatch], target: LocalTarget) -> str | No
             with writer:
                 writer.add_key_value_metadata(FILE_METADATA)
                 while group.num_rows:
+                    statistics.add(group)
                     writer.write_table(group, row_group_size=group.num_rows)
                     group = next(groups, target.schema.empty_table())
             stored.flush()
@@ -146,14 +147,13 @@ def write_local(rows: Iterable[pa.RecordBatch], target: LocalTarget) -> str | No
         raise
 
 
-def _row_groups(rows: Iterable[pa.RecordBatch], statistics: FileStatistics) -> Iterator[pa.Table]:
+def _row_groups(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Yield the rows in pieces for one row group each."""
     import pyarrow as pa
 
     batches: list[pa.RecordBatch] = []
     size_bytes = 0
     for batch in rows:
-        statistics.add(batch)
         batches.append(batch)
         size_bytes += batch.nbytes
         if size_bytes >= ROW_GROUP_BYTES:

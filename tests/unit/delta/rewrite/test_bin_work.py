@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import pickle
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ import pytest
 
 from maintainer.delta.log.staged_file import Marks
 from maintainer.delta.rewrite.bin_work import BinWork, LaneUnfit, Workplace
+from maintainer.delta.rewrite.local import batch_size, local_lane
 from maintainer.delta.rewrite.local.local_lane import write_in_process
+from maintainer.delta.rewrite.local.parquet_writer import LocalTarget, write_local
 from maintainer.delta.storage.file_store import StoredFile, TransferError
 from maintainer.delta.storage.local_files import LocalFiles, OnDisk
 from maintainer.delta.storage.log_paths import path_uri
@@ -84,3 +87,23 @@ def test_a_file_that_the_store_refused_is_named_since_it_may_have_taken_it(tmp_p
         write_in_process(work_on(tmp_path, [5, 6], step, 2), Workplace(Mute(part), never))
     assert set(caught.value.stored) == {path.name for path in tmp_path.glob("part-*")}
     assert len(caught.value.stored) == part + 1
+
+
+def test_rows_in_an_order_are_taken_in_parts_that_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_size, "BYTES_AT_ONCE", 40)
+    taken: list[int] = []
+
+    def counted(rows: Iterable[pa.RecordBatch], target: LocalTarget) -> str | None:
+        batches = list(rows)
+        taken.extend(batch.num_rows for batch in batches)
+        return write_local(batches, target)
+
+    monkeypatch.setattr(local_lane, "write_local", counted)
+    step = PartitionRewriteStep((), RewriteRequest(2, None, ("id",)), 1, ())
+    written = write_in_process(work_on(tmp_path, [3, 1, 2, 4, 5], step, 2), Workplace(OnDisk(), never))
+    assert [pq.read_table(tmp_path / file.path)["id"].to_pylist() for file in written.files] == [
+        [0, 0, 1, 1, 2],
+        [2, 3, 3, 4, 4],
+    ]
+    assert sum(taken) == 10
+    assert max(taken) <= 3
