@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from maintainer.errors import ProjectError
-from maintainer.journal.folder.run_folder import run_folders
+from maintainer.journal.folder.run_folder import PLAN_FILE, run_folders
 from maintainer.journal.store.state_access import local_runs_dir, runs_dir_of
 from maintainer.model.plan.plan import DIRTY
 from maintainer.policy.project.policy_changes import git_output
@@ -90,8 +90,6 @@ def records_elsewhere(project: Project) -> Iterator[str]:
 
     A store is not asked whether there are any.
     """
-    from maintainer.journal.memory.past_runs import PLAN_FILE
-
     settings = project.loaded.project
     if any((folder.path / PLAN_FILE).is_file() for folder in run_folders(project.past_runs_dir)):
         return

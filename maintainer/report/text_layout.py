@@ -79,10 +79,10 @@ def columns(
 
 
 def tables_and_ledger(num_tables: int, *, with_ledger: bool) -> str:
-    """Say how many tables there are, and that our own ledger is beside them: it is none of the user's tables."""
+    """Say how many tables there are, and that our own ledger is one of them: it is none of the user's tables."""
     if not with_ledger:
         return count_of(num_tables, "table")
-    return f"{count_of(num_tables, 'table')} and our own ledger" if num_tables else "our own ledger"
+    return f"{count_of(num_tables - 1, 'table')} and our own ledger" if num_tables > 1 else "our own ledger"
 
 
 def noun_of(entry: FromPolicyFile) -> str:

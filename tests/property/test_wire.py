@@ -23,13 +23,13 @@ from tests.support.tables.builders import NOW_MS
 Inputs = tuple[ResolvedPolicy, TableFacts, TableRecord]
 
 
-@given(planning_inputs(), st.sampled_from([None, 2]))
-def test_a_plan_comes_back_equal_and_is_written_the_same_again(inputs: Inputs, indent: int | None) -> None:
+@given(planning_inputs())
+def test_a_plan_comes_back_equal_and_is_written_the_same_again(inputs: Inputs) -> None:
     joined = assemble([plan_table(TableInput(*inputs, NOW_MS, TODAY))], created_at_ms=NOW_MS)
     plan = replace(joined, git_commit="3f2c1a9")
-    text = to_json(plan, indent=indent)
+    text = to_json(plan)
     assert from_json(text) == plan
-    assert to_json(from_json(text), indent=indent) == text
+    assert to_json(from_json(text)) == text
 
 
 def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

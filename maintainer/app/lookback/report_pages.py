@@ -23,8 +23,8 @@ from maintainer.app.selection.recorded_tables import RecordedTable, TableIndex
 from maintainer.errors import MaintainerError, ProjectError
 from maintainer.journal.event_log import EVENTS_FILE, is_alive, last_event
 from maintainer.journal.folder.atomic_files import reading_runs
-from maintainer.journal.folder.run_folder import run_folders
-from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE, PastRun, past_runs, read_record
+from maintainer.journal.folder.run_folder import PLAN_FILE, RESULTS_FILE, run_folders
+from maintainer.journal.memory.past_runs import PastRun, past_runs, read_record
 from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.plan import Plan
 from maintainer.model.run.history_rows import HistoryRow, StatusRow

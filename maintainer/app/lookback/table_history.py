@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 
@@ -22,7 +22,7 @@ from maintainer.model.run.auto_compaction import STEP_KIND
 from maintainer.model.run.history_rows import APPENDED, BY_HOOK, LOST, NOT_RECORDED, HistoryRow
 from maintainer.model.run.outcome import RunOutcome
 from maintainer.model.run.receipts import Amounts
-from maintainer.model.table.commit_records import CommitsRead, CommitsWanted, TableCommit
+from maintainer.model.table.commit_records import NO_VACUUM_END, CommitsRead, CommitsWanted, TableCommit, whole_vacuums
 from maintainer.model.table.store_requests import RunRequests
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.project.project_settings import ledger_ref
@@ -123,8 +123,6 @@ def _with_others(
 MAX_LEDGER_ROWS = 100_000
 """Rows of the ledger that are looked through, the newest."""
 
-NO_VACUUM_END = "VACUUM START without VACUUM END: the log does not say what was deleted"
-
 
 def _commits_on_disk(table: CurrentTable, wanted: CommitsWanted) -> CommitsRead | None:
     """Read a table's commits from its folder; None where it does not lie on this machine.
@@ -212,7 +210,7 @@ def beside_ours(
         runs_here: Tells of a run's id whether its folder is on this machine.
     """
     rest = [commit for commit in commits if commit.stamp is None or not _is_in_rows(commit, ours)]
-    rows = [*ours, *(_row(whole_vacuum, table, runs_here) for whole_vacuum in _whole_vacuums(rest))]
+    rows = [*ours, *(_row(whole_vacuum, table, runs_here) for whole_vacuum in whole_vacuums(rest))]
     if is_ledger:
         rows = [replace(row, reason=APPENDED) if row.run_id is None and row.step == "WRITE" else row for row in rows]
     return sorted(rows, key=lambda row: (row.at_ms, row.version_after or -1), reverse=True)
@@ -227,24 +225,6 @@ def _is_in_rows(commit: TableCommit, ours: Sequence[HistoryRow]) -> bool:
         and (-1 if row.version_before is None else row.version_before) < commit.version <= row.version_after
         for row in ours
     )
-
-
-def _whole_vacuums(commits: Sequence[TableCommit]) -> Iterator[TableCommit]:
-    """Join the two commits of each vacuum: the first has what it found, the second what it deleted."""
-    skipped: set[int] = set()
-    for number, commit in enumerate(commits):
-        if commit.version in skipped:
-            continue
-        start = next((commit for commit in commits[number + 1 :] if commit.operation == "VACUUM START"), None)
-        if commit.operation == "VACUUM END" and start is not None and start.stamp == commit.stamp:
-            skipped.add(start.version)
-            # The first says how many bytes were planned: true of those deleted only where every file went.
-            whole = commit.num_files_removed == start.num_files_removed
-            yield replace(commit, operation="VACUUM", bytes_removed=start.bytes_removed if whole else 0)
-        elif commit.operation == "VACUUM START":
-            yield replace(commit, num_files_removed=0, bytes_removed=0, detail=NO_VACUUM_END)
-        else:
-            yield commit
 
 
 def _row(commit: TableCommit, table: str, runs_here: Callable[[str], bool]) -> HistoryRow:

@@ -100,7 +100,7 @@ class Plan:
 
     def to_json(self) -> str:
         """Return the plan as its JSON document, with a digest; ``Project.read_plan`` reads it back from a file."""
-        return to_json(self.model, indent=2)
+        return to_json(self.model)
 
     def save(self, path: str | Path) -> Path:
         """Save the plan to a file that ``Project.read_plan`` and ``maintainer apply FILE`` take, and return its path.

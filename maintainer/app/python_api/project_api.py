@@ -335,7 +335,7 @@ class Project:
     def _title(self) -> str:
         policies, loaded = self._known.policies, self._known.loaded
         with_ledger = any(policy.is_ledger for policy in policies)
-        tables = tables_and_ledger(len(policies) - with_ledger, with_ledger=with_ledger)
+        tables = tables_and_ledger(len(policies), with_ledger=with_ledger)
         more = ", and those that tables() finds" if loaded.searches and loaded.search is None else ""
         return f"Project {self.root}{f', env {self.env}' if self.env else ''}: {tables}{more}"
 

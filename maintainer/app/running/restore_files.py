@@ -15,11 +15,11 @@ from maintainer.app.project_folders import Project
 from maintainer.engine.protocols import TableEngine
 from maintainer.errors import MaintainerError
 from maintainer.journal.folder.atomic_files import reading_runs, recording
-from maintainer.journal.folder.run_folder import run_folders
+from maintainer.journal.folder.run_folder import PLAN_FILE, run_folders
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_pending import keep_pending
 from maintainer.journal.ledger.ledger_rows import LedgerRow, predicted_columns
-from maintainer.journal.memory.past_runs import PLAN_FILE, read_record
+from maintainer.journal.memory.past_runs import read_record
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.history_rows import UNDELETE
 from maintainer.model.run.outcome import StepStatus

@@ -311,7 +311,7 @@ def _row(run: VerifyRun, table: TableVerification, commit: CommitVerification) -
     finding = None if proven else commit.worst(commit.result)
     detail = None if finding is None else finding.finding
     said = (detail, None if proven else table.note)
-    name, who = table.ref.identifier, f"run {commit.run_id}" if commit.run_id else commit.engine or "unknown engine"
+    name = table.ref.identifier
     return LedgerRow(
         run_id=run.run_id,
         table=name,
@@ -320,7 +320,7 @@ def _row(run: VerifyRun, table: TableVerification, commit: CommitVerification) -
         step_id=f"{name}/{VERIFY}",
         kind=VERIFY,
         status=_ROW_STATUS[commit.result],
-        reason=f"{commit.operation} by {who}",
+        reason=f"{commit.operation} by {commit.who}",
         version_after=commit.version,
         started_at_ms=run.started_at_ms,
         duration_seconds=commit.duration_seconds,

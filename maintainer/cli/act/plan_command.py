@@ -102,7 +102,7 @@ def plan_command(
             save_plan(plan, out)
     print_as(
         output,
-        json=lambda: to_json(plan, indent=2),
+        json=lambda: to_json(plan),
         markdown=lambda: render_plan_markdown(plan, compared=planned.comparison),
         text=lambda: plan_text(context, project, plan, saved_to=out),
     )

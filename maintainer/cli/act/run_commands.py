@@ -132,7 +132,7 @@ def retry_command(context: CliContext, run: str | None, spec: RunSpec, yes: bool
         return ExitCode.OK
     ledger = {policy.table.identifier for policy in project.policies if policy.is_ledger}
     for each in runs:
-        text = tables_and_ledger(len(each.tables - ledger), with_ledger=bool(each.tables & ledger))
+        text = tables_and_ledger(len(each.tables), with_ledger=bool(each.tables & ledger))
         click.echo(f"{text} of run {each.run_id}", err=True)
     for place in sorted(chosen.places):
         click.echo(f"all tables of {place}, which run {rest.run_id} could not search", err=True)

@@ -108,7 +108,7 @@ class RunOutput(RunListener):
         """Print the result on stdout."""
         outcome = result.outcome
         if self._output == "json":
-            print_document(visible_json(run_to_json(outcome, indent=2)))
+            print_document(visible_json(run_to_json(outcome)))
         elif self._output == "junit":
             click.echo(render_junit(outcome), nl=False)
         elif self._output == "github":

@@ -120,7 +120,7 @@ def list_command(context: CliContext, spec: RunSpec, output: str) -> int:
     print_table(("TABLE", "OWNER", "TAGS", "POLICY"), rows, Style(context.color))
     if context.verbosity >= 0:
         with_ledger = any(policy.is_ledger for policy in policies)
-        click.echo(tables_and_ledger(len(policies) - with_ledger, with_ledger=with_ledger), err=True)
+        click.echo(tables_and_ledger(len(policies), with_ledger=with_ledger), err=True)
     return code
 
 

@@ -22,7 +22,8 @@ from maintainer.cli.context import CliContext, open_project, print_as
 from maintainer.cli.options import ENGINE, TableName, output_option, spec_options
 from maintainer.errors import MaintainerError, ProjectError, unread
 from maintainer.journal.folder.atomic_files import read_document
-from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE, read_run
+from maintainer.journal.folder.run_folder import PLAN_FILE, RESULTS_FILE
+from maintainer.journal.memory.past_runs import read_run
 from maintainer.journal.store.state_access import runs_dir_of
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import from_json, to_json
@@ -91,7 +92,7 @@ def _show_plan(context: CliContext, plan: Plan, path: Path, output: str) -> None
     options = PlanTextOptions(saved_to=str(path), verbose=context.verbosity > 0, tz=local_zone())
     print_as(
         output,
-        json=lambda: to_json(plan, indent=2),
+        json=lambda: to_json(plan),
         markdown=lambda: render_plan_markdown(plan),
         text=lambda: render_plan(plan, options, Style(context.color)),
     )
@@ -104,7 +105,7 @@ def _show_run(context: CliContext, outcome: RunOutcome, path: Path, output: str)
         end = render_run(outcome, style, run_folder=str(path.parent))
         return render_steps(outcome, style, verbose=verbose) + end
 
-    _show(output, "a run", json=lambda: run_to_json(outcome, indent=2), text=text)
+    _show(output, "a run", json=lambda: run_to_json(outcome), text=text)
 
 
 def _show_hook(context: CliContext, run_id: str, output: str) -> None:

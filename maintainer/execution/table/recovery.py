@@ -18,6 +18,7 @@ from maintainer.engine.protocols import TableEngine, is_one_place
 from maintainer.errors import CheckImpossible, MaintainerError
 from maintainer.execution.table.check_result import check_change
 from maintainer.execution.table.table_worker import StepWork, TableWorker
+from maintainer.journal.folder.run_folder import PLAN_FILE
 from maintainer.journal.memory.past_runs import read_plan, recorded_step
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.receipts import Amounts, CommitReceipt, VacuumReceipt
@@ -122,7 +123,7 @@ def _without_end(first: int | None, last: int | None) -> str:
 
 def planned_deletion(runs_dir: Path, intent: Intent) -> VacuumStep | None:
     """Return what a run's deletion was to take, from its folder; None where the plan cannot be read."""
-    path = runs_dir / intent.stamp.run_id / "plan.json"
+    path = runs_dir / intent.stamp.run_id / PLAN_FILE
     try:
         plan = read_plan(path)
     except (OSError, ValueError, MaintainerError):

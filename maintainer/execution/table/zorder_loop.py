@@ -22,13 +22,14 @@ from maintainer.model.plan.zorder_turn import LayoutFigures, TurnOutcome
 from maintainer.model.run.outcome import StepStatus
 from maintainer.model.run.run_events import Turned
 from maintainer.model.table.table_facts import TableFacts
-from maintainer.planning.curve.curve_files import Ranges, layout_boxes, layout_figures
+from maintainer.planning.curve.curve_files import layout_boxes, layout_figures
 from maintainer.planning.curve.revision import Revision, revisions_in
 from maintainer.planning.operations.full_zorder import MAX_FILES_MEASURED, order_change
 from maintainer.planning.property_plan import property_of
 from maintainer.planning.selection.schema_columns import planned_columns
 from maintainer.planning.zorder.incremental_zorder import loop_columns, next_turn
 from maintainer.planning.zorder.zorder_options import REQUEST_KEYS
+from maintainer.planning.zorder.zorder_revision import ranges_of
 
 NO_FIGURES = LayoutFigures(0.0, 0, 0.0, 0.0)
 
@@ -93,9 +94,7 @@ def figures_of(step: ZOrderStep, facts: TableFacts) -> LayoutFigures:
     revision = _revision(step, facts)
     if revision is None:
         return NO_FIGURES
-    measured = facts.column_ranges
-    ranges: Ranges = measured.by_file if measured is not None and measured.columns == revision.names() else {}
-    return layout_figures(facts.files, revision, ranges)
+    return layout_figures(facts.files, revision, ranges_of(facts, revision))
 
 
 def _revision(step: ZOrderStep, facts: TableFacts) -> Revision | None:

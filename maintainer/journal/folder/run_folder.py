@@ -40,6 +40,8 @@ _log = logging.getLogger(__name__)
 ASSERTIONS, LEASES = "assertions", "leases"
 """The folder of a run's assertions in its own, and that of all leases in the state folder."""
 
+RESULTS_FILE, PLAN_FILE = "results.json", "plan.json"
+
 _SECOND = "%Y%m%dT%H%M%SZ"
 _PATTERN = re.compile(r"\d{8}T\d{6}Z-[0-9a-z]{4}")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -119,7 +121,7 @@ class RunFolder:
         Raises:
             FolderUnwritable: E650, nothing ran yet.
         """
-        self._write("plan.json", document, code="E650")
+        self._write(PLAN_FILE, document, code="E650")
 
     def write_results(self, document: Mapping[str, Any] | str | Iterator[bytes]) -> None:
         """Replace ``results.json``; that of many tables comes in pieces.
@@ -127,7 +129,7 @@ class RunFolder:
         Raises:
             FolderUnwritable: E651; the results of the step before still stand.
         """
-        self._write("results.json", document)
+        self._write(RESULTS_FILE, document)
 
     def write_document(self, name: str, document: Mapping[str, Any]) -> None:
         """Keep another document of the run, such as ``verification.json``.

@@ -16,10 +16,10 @@ from maintainer.errors import CommitUnknown, EngineGone, LedgerUnfit, Maintainer
 from maintainer.journal.event_log import EVENTS_FILE, add_event, is_alive, last_event
 from maintainer.journal.folder.atomic_files import read_document, write_atomically
 from maintainer.journal.folder.documents import LocalDocuments, data_of, value_in
-from maintainer.journal.folder.run_folder import RunFolder, run_folders
+from maintainer.journal.folder.run_folder import PLAN_FILE, RESULTS_FILE, RunFolder, run_folders
 from maintainer.journal.ledger.ledger_rebuild import anew, missing_rows
 from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow, LedgerSink
-from maintainer.journal.memory.past_runs import MAX_RUNS_READ, PLAN_FILE, RESULTS_FILE, read_record
+from maintainer.journal.memory.past_runs import MAX_RUNS_READ, read_record
 from maintainer.model.plan.plan import Problem
 from maintainer.model.run.outcome import RunEnd
 from maintainer.model.run.run_events import LedgerRows

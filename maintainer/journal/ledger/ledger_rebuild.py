@@ -23,7 +23,7 @@ from maintainer.model.run.history_rows import BY_HOOK
 from maintainer.model.run.outcome import RunOutcome, StepStatus
 from maintainer.model.run.receipts import Amounts
 from maintainer.model.run.run_events import LedgerRows, Settled
-from maintainer.model.table.commit_records import CommitsRead, TableCommit
+from maintainer.model.table.commit_records import CommitsRead, TableCommit, whole_vacuums
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 
 FROM_RUN_FOLDER = "run folder"
@@ -177,7 +177,6 @@ def _row(key: RowKey, commits: Sequence[TableCommit], policy: ResolvedPolicy, re
     stamp = commits[0].stamp
     assert stamp is not None
     seconds = sum(commit.duration_seconds or 0.0 for commit in commits)
-    amounts, status = _amounts(commits)
     return LedgerRow(
         run_id=key[0],
         table=policy.table.identifier,
@@ -185,11 +184,11 @@ def _row(key: RowKey, commits: Sequence[TableCommit], policy: ResolvedPolicy, re
         location=read.location,
         step_id=key[1],
         kind=stamp.kind,
-        status=status.value,
+        status=end_in_log(commits[-1]).value,
         reason=BY_HOOK if stamp.kind == STEP_KIND else "",
         version_before=commits[0].version - 1,
         version_after=commits[-1].version,
-        **asdict(amounts),
+        **asdict(Amounts.of(whole_vacuums(commits[::-1]))),
         started_at_ms=commits[0].at_ms - int(1000 * (commits[0].duration_seconds or 0.0)),
         duration_seconds=seconds,
         policy_file=policy.file,
@@ -197,23 +196,6 @@ def _row(key: RowKey, commits: Sequence[TableCommit], policy: ResolvedPolicy, re
         owner=policy.owner,
         source=FROM_HISTORY,
     )
-
-
-def _amounts(commits: Sequence[TableCommit]) -> tuple[Amounts, StepStatus]:
-    """Files and bytes that a step removed and added, and how it ended, as far as a log knows (``end_in_log``).
-
-    A vacuum says in its first commit what it will delete, and in its second how many files it did: the bytes are known
-    only where every file went, and nothing is known where the second is missing.
-    """
-    status = end_in_log(commits[-1])
-    by_operation = {commit.operation: commit for commit in reversed(commits)}
-    start, end = by_operation.get("VACUUM START"), by_operation.get("VACUUM END")
-    if start is None:
-        return Amounts.of(commits), status
-    if end is None:
-        return Amounts(), status
-    whole = end.num_files_removed == start.num_files_removed
-    return Amounts(end.num_files_removed, bytes_removed=start.bytes_removed if whole else 0), status
 
 
 def is_half_known(row: LedgerRow) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 from maintainer.errors import MaintainerError
 from maintainer.journal.event_log import EVENTS_FILE, EventsRead, is_alive, last_event, read_events, run_events
 from maintainer.journal.folder.atomic_files import open_document, read_document, reading_runs
-from maintainer.journal.folder.run_folder import run_folders
+from maintainer.journal.folder.run_folder import PLAN_FILE, RESULTS_FILE, run_folders
 from maintainer.journal.memory.recorded_outcome import RunFold, StepRecord, recorded_outcome
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import from_json
@@ -25,8 +25,6 @@ from maintainer.model.table.commit_records import CommitStamp
 
 MAX_RUNS_READ = 1000
 """``history`` and ``status`` look at this many runs, newest first: two years of nights."""
-
-RESULTS_FILE, PLAN_FILE = "results.json", "plan.json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,9 +29,8 @@ from maintainer.journal.event_log import (
 )
 from maintainer.journal.folder.atomic_files import PRIVATE_FOLDER, write_atomically
 from maintainer.journal.folder.documents import abreast
-from maintainer.journal.folder.run_folder import ASSERTIONS, is_run_id, run_folders
+from maintainer.journal.folder.run_folder import ASSERTIONS, PLAN_FILE, RESULTS_FILE, is_run_id, run_folders
 from maintainer.journal.ledger.ledger_pending import MARK_FILE, PENDING_FILE
-from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE
 from maintainer.journal.memory.table_records import STATE_FILE
 from maintainer.journal.store.run_pulse import PULSE_SECONDS, forget_pulses, living_runs
 from maintainer.journal.store.store_index import MirroredObject, StoreIndex

@@ -141,28 +141,28 @@ MAX_PLAN_CHARACTERS = 512 * 1024 * 1024
 FILES_AT_ONCE = 1000
 """So many files are one piece of text."""
 
+INDENT = 2
+"""Spaces before what is inside of something, where people read a document."""
+
 CHARACTERS_AT_ONCE = 1 << 15
 """So much text is written to a file at once."""
 
 
-def to_json(plan: Plan, *, indent: int | None = None) -> str:
-    """Write a plan as JSON text, on one line or indented, each file on a line; the digest is the same either way."""
-    return "".join(json_pieces(plan, indent=indent))
+def to_json(plan: Plan) -> str:
+    """Write a plan as JSON text, indented, each file on a line; the digest is that of the text on one line."""
+    return "".join(json_pieces(plan))
 
 
-def json_pieces(plan: Plan, *, indent: int | None = None) -> Iterator[str]:
+def json_pieces(plan: Plan) -> Iterator[str]:
     """Yield the same text in pieces: that of thousands of tables, or of a million files, is many times their plans."""
-    head = _head(plan)
-    if indent is None:
-        return _canonical(head, map(_table_pieces, _tables(plan)))
-    return _pieces({**head, "tables": _tables(plan) if plan.tables else []}, _spell, indent, "\n")
+    return _pieces({**_head(plan), "tables": _tables(plan) if plan.tables else []}, _spell, INDENT, "\n")
 
 
 def plan_bytes(plan: Plan) -> Iterator[bytes]:
     """Yield what is written into a file: the indented text in UTF-8, in pieces."""
     lines: list[str] = []
     length = 0
-    for piece in json_pieces(plan, indent=2):
+    for piece in json_pieces(plan):
         lines.append(piece)
         length += len(piece)
         if length >= CHARACTERS_AT_ONCE:

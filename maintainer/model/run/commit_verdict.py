@@ -84,6 +84,11 @@ class CommitVerification:
             return CheckResult.NOT_CHECKED
         return CheckResult.PROVEN if self.kind == "rewrite" else CheckResult.FILES_ONLY
 
+    @property
+    def who(self) -> str:
+        """What made it, for people: a run of ours, or an engine."""
+        return f"run {self.run_id}" if self.run_id else self.engine or "unknown engine"
+
     def worst(self, result: CheckResult) -> CommitCheck | None:
         """Return the first check with this result."""
         return next((check for check in self.checks if check.result is result), None)

@@ -288,16 +288,13 @@ def _counts(run: RunOutcome) -> dict[str, int]:
     return {status.value: run.count(status) for status in TableStatus}
 
 
-def run_to_json(run: RunOutcome, *, indent: int | None = None) -> str:
-    """Write a run's outcome as JSON text, on one line or indented."""
-    document = run_to_document(run)
-    if indent is None:
-        return canonical_json(document)
-    return json.dumps(document, sort_keys=True, ensure_ascii=False, allow_nan=False, indent=indent)
+def run_to_json(run: RunOutcome) -> str:
+    """Write a run's outcome as JSON text, indented."""
+    return json.dumps(run_to_document(run), sort_keys=True, ensure_ascii=False, allow_nan=False, indent=2)
 
 
 def run_from_fragments(run: RunOutcome, tables: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield what `run_to_json` writes, as a file has it, from the tables' own texts that `table_to_json` makes."""
+    """Yield a run's outcome as its file has it, on one line, from the tables' own texts that `table_to_json` makes."""
     head = {name: value for name, value in run_to_document(replace(run, tables=())).items() if name != "tables"}
     head["counts"] = _counts(run)
     # The name of the tables is the last in order, so they are added to the rest.

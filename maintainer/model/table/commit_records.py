@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 MAINTENANCE = frozenset(
@@ -197,3 +197,24 @@ class CommitStamp:
             return CommitStamp(inner["run"], inner["step"], int(inner["batch"]), inner["policy"])
         except (ValueError, KeyError, TypeError, RecursionError):
             return None
+
+
+NO_VACUUM_END = "VACUUM START without VACUUM END: the log does not say what was deleted"
+
+
+def whole_vacuums(commits: Sequence[TableCommit]) -> Iterator[TableCommit]:
+    """Join the two commits of each vacuum, newest first: the first has what it found, the second what it deleted."""
+    skipped: set[int] = set()
+    for number, commit in enumerate(commits):
+        if commit.version in skipped:
+            continue
+        start = next((commit for commit in commits[number + 1 :] if commit.operation == "VACUUM START"), None)
+        if commit.operation == "VACUUM END" and start is not None and start.stamp == commit.stamp:
+            skipped.add(start.version)
+            # The first says how many bytes were planned: true of those deleted only where every file went.
+            whole = commit.num_files_removed == start.num_files_removed
+            yield replace(commit, operation="VACUUM", bytes_removed=start.bytes_removed if whole else 0)
+        elif commit.operation == "VACUUM START":
+            yield replace(commit, num_files_removed=0, bytes_removed=0, detail=NO_VACUUM_END)
+        else:
+            yield commit

@@ -88,11 +88,10 @@ def _subject(tables: Sequence[TableVerification]) -> Subject:
 
 
 def _about(commit: CommitVerification) -> str:
-    who = f"run {commit.run_id}" if commit.run_id else commit.engine or "unknown engine"
     when = iso_utc(commit.committed_at_ms) if commit.committed_at_ms else "at an unknown time"
     files = f"{commit.num_files_removed:,} -> {count_of(commit.num_files_added, 'file')}"
     moved = f", {files}" if commit.num_files_removed or commit.num_files_added else ""
-    return f"{commit.operation} by {who}, {when}{moved}; {_KINDS[commit.kind]}"
+    return f"{commit.operation} by {commit.who}, {when}{moved}; {_KINDS[commit.kind]}"
 
 
 def _check(check: CommitCheck) -> Statement:

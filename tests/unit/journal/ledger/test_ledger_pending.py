@@ -9,12 +9,12 @@ import pytest
 
 from maintainer.errors import CommitUnknown, EngineGone, EnvironmentUnfit, LedgerUnfit, MaintainerError
 from maintainer.journal.event_log import EVENTS_FILE, EventLog, add_event
-from maintainer.journal.folder.run_folder import RunFolder
+from maintainer.journal.folder.run_folder import PLAN_FILE, RESULTS_FILE, RunFolder
 from maintainer.journal.ledger import ledger_pending
 from maintainer.journal.ledger.ledger_pending import OLD_ROWS, PENDING_FILE, check_mark, flush, keep_pending, read_mark
 from maintainer.journal.ledger.ledger_rebuild import recorded_rows
 from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow, rows_of
-from maintainer.journal.memory.past_runs import PLAN_FILE, RESULTS_FILE, read_record
+from maintainer.journal.memory.past_runs import read_record
 from maintainer.model.plan.plan import Problem
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.plan.steps import StepKind

@@ -157,7 +157,6 @@ def test_a_plan_with_everything_fits_the_schema_and_comes_back_equal() -> None:
     assert [step.kind for _, step in plan.steps()] == ["set_properties", "compact", "vacuum", "zorder"]
     jsonschema.validate(json.loads(to_json(plan)), schema("plan.schema.json"))
     assert from_json(to_json(plan)) == plan
-    assert from_json(to_json(plan, indent=2)) == plan
 
 
 def test_a_saved_plan_has_each_file_on_a_line_without_what_it_does_not_have() -> None:
@@ -166,22 +165,21 @@ def test_a_saved_plan_has_each_file_on_a_line_without_what_it_does_not_have() ->
     plan = whole_plan()
     step = CompactStep((Batch((Bin(files[:1]), Bin(files[1:]))),), 30, 2, ())
     plan = replace(plan, tables=(replace(plan.tables[0], steps=(step,)),))
-    lines = [line.strip().rstrip(",") for line in to_json(plan, indent=2).splitlines()]
+    lines = [line.strip().rstrip(",") for line in to_json(plan).splitlines()]
     assert [json.loads(line) for line in lines if line.startswith("{") and '"path":' in line] == [
         {"path": "a", "size_bytes": 0, "modification_time_ms": 0},
         {"path": "b", "size_bytes": 5, "modification_time_ms": 6, "partition_values": [["d", "1"]],
          "physical_records": 3, "tags": [["t", "x"]], "stored_values": [["d", "1"]]},
     ]  # fmt: skip
-    assert json.loads(to_json(plan, indent=2)) == json.loads(to_json(plan))
-    assert from_json(to_json(plan, indent=2)) == plan
+    assert from_json(to_json(plan)) == plan
 
 
 def test_a_plan_of_many_tables_is_written_in_small_pieces_that_are_the_same_text() -> None:
     plan = whole_plan()
     many = replace(plan, tables=tuple(replace(plan.tables[-1], ref=TableRef(f"t{n}")) for n in range(200)))
     written = list(plan_bytes(many))
-    assert b"".join(written).decode() == to_json(many, indent=2) + "\n"
-    assert max(map(len, written)) < len(to_json(many, indent=2)) / 5
+    assert b"".join(written).decode() == to_json(many) + "\n"
+    assert max(map(len, written)) < len(to_json(many)) / 5
     assert max(map(len, json_pieces(many))) < len(to_json(many)) / 100
     assert from_json(b"".join(written).decode()) == many
     none = replace(plan, tables=())
@@ -250,7 +248,7 @@ def test_what_people_want_to_see_is_counted() -> None:
 def test_the_digest_does_not_depend_on_layout_and_changes_with_content() -> None:
     plan = whole_plan()
     digest = document_of(plan)["digest"]
-    assert json.loads(to_json(plan, indent=4))["digest"] == digest
+    assert from_json(json.dumps(document_of(plan), indent=4)) == from_json(json.dumps(document_of(plan))) == plan
     assert document_of(replace(plan, git_commit="0000000"))["digest"] != digest
 
 

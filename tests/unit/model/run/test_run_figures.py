@@ -37,10 +37,8 @@ def test_a_switch_that_cannot_be_read_is_said_in_words() -> None:
     assert (switch.enabled, switch.source) == (True, SwitchSource.SESSION)
 
 
-def test_an_outcome_is_the_same_document_on_one_line_and_indented() -> None:
+def test_an_outcome_is_read_as_it_was_written_on_one_line_or_indented() -> None:
     run = samples.bad_run()
-    brief, indented = run_to_json(run), run_to_json(run, indent=2)
-    assert "\n" not in brief
+    indented = run_to_json(run)
     assert indented.startswith('{\n  "')
-    assert json.loads(brief) == json.loads(indented)
-    assert run_from_json(indented) == run
+    assert run_from_json(indented) == run_from_json(json.dumps(json.loads(indented))) == run
