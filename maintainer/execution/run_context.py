@@ -74,17 +74,16 @@ class Emitter:
     def __init__(self, sink: ProgressSink | None) -> None:
         self._sink = sink
         self._lock = threading.Lock()
-        self.broken: Exception | None = None
 
     def __call__(self, event: ProgressEvent) -> None:
         """Give the sink an event."""
         with self._lock:
-            if self._sink is None or self.broken is not None:
+            if self._sink is None:
                 return
             try:
                 self._sink(event)
-            except Exception as error:  # a closed terminal must not end a commit
-                self.broken = error
+            except Exception:  # a closed terminal must not end a commit
+                self._sink = None
 
 
 VERIFIER_LIMIT_SECONDS = 300.0

@@ -22,6 +22,7 @@ from maintainer.app.running.observers.webhook import Webhook
 from maintainer.app.running.run_listener import RunListener
 from maintainer.errors import EnvironmentUnfit
 from maintainer.errors.foreign_text import without_secrets
+from maintainer.execution.run_context import Emitter
 from maintainer.model.plan.plan import Plan, Problem
 from maintainer.model.run.progress import ProgressEvent, ProgressSink
 
@@ -102,14 +103,11 @@ def handed_on(
     if not threads:
         yield shown
         return
-    sinks: list[ProgressSink] = [*threads, *([] if shown is None else [shown])]
+    sinks = [Emitter(sink) for sink in (*threads, shown)]  # a closed terminal must not keep a notification back
 
     def hand_on(event: ProgressEvent) -> None:
-        for sink in tuple(sinks):
-            try:
-                sink(event)
-            except Exception:  # a closed terminal must not keep a notification back
-                sinks.remove(sink)
+        for sink in sinks:
+            sink(event)
 
     try:
         yield hand_on
