@@ -67,7 +67,7 @@ def plant(module):
 def gather(module):
     with open(os.path.join(FOLDER, "together")) as file:
         together = int(file.read())
-    send, run = module.SharedJobs._send, module.SharedJobs._run
+    send, run, leave = module.SharedJobs._send, module.SharedJobs._run, module.SharedJobs._leave
 
     def sent(jobs, context):
         if jobs._jobs or jobs._sent or len(jobs._waiting) >= together or gather.done:
@@ -79,7 +79,13 @@ def gather(module):
             file.write(f"{len(job.bins)}\\n")
         run(jobs, context, job)
 
-    module.SharedJobs._send, module.SharedJobs._run = sent, ran
+    def left(jobs, context, bin_):
+        leave(jobs, context, bin_)
+        if not gather.done:  # it waited no longer than its table may take: so many will never wait
+            gather.done = True
+            send(jobs, context)
+
+    module.SharedJobs._send, module.SharedJobs._run, module.SharedJobs._leave = sent, ran, left
 
 
 gather.done = False
