@@ -46,7 +46,7 @@ def run_turns(worker: TableWorker, work: StepWork, step: ZOrderStep) -> StepStat
     settings = step.settings
     if settings is None:
         raise ValueError("not an incremental Z-order")
-    current, spent_bytes = step, 0
+    current, spent_bytes, spent_files = step, 0, 0
     first_paths: frozenset[str] = frozenset()
     for number in range(settings.max_turns):
         worker.control.check()
@@ -59,7 +59,8 @@ def run_turns(worker: TableWorker, work: StepWork, step: ZOrderStep) -> StepStat
         if number == 0:
             first_paths = frozenset(file.path for file in facts.files)
         else:
-            turn_step = next_turn(step, facts, spent_bytes=spent_bytes, first_paths=first_paths)
+            spent = {"spent_bytes": spent_bytes, "spent_files": spent_files}
+            turn_step = next_turn(step, facts, **spent, first_paths=first_paths)
             if turn_step is None:
                 break
             current = turn_step
@@ -78,6 +79,7 @@ def run_turns(worker: TableWorker, work: StepWork, step: ZOrderStep) -> StepStat
                 worker.context.journal.record(Turned(at_ms, worker.plan.ref.identifier, work.step_id, work.turns[-1]))
         work.batches_done += 1
         spent_bytes += current.batches[0].size_bytes
+        spent_files += len(current.batches[0].files)
     else:
         work.notes.append(f"stopped after {settings.max_turns} turns; the next apply goes on")
     if settings.request:

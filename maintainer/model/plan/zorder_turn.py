@@ -81,7 +81,8 @@ class ZOrderSettings:
     ``revision`` is the tag of the revision that unindexed files are written in, ``optimized`` that of the one whose
     files leveled compaction and pieces work on. ``partitions`` are the partitions that may be touched, None for all.
     ``request`` says that a person asked for it with properties of the table, which are removed afterwards.
-    ``budget_bytes`` bounds all turns together, None: nothing does. Sizes are bytes, times milliseconds since 1970 UTC.
+    ``budget_bytes`` and ``budget_files`` bound all turns together, None: nothing does. Sizes are bytes, times
+    milliseconds since 1970 UTC.
     """
 
     revision: str
@@ -96,3 +97,4 @@ class ZOrderSettings:
     max_turns: int = 1
     budget_bytes: int | None = None
     request: bool = False
+    budget_files: int | None = None

@@ -1,8 +1,8 @@
 """Bound the later turns of incremental Z-orders by what the budgets and limits of a run leave.
 
 A plan knows the first turn alone, and budgets count it. ``apply`` goes on until nothing is left, which may be many
-times as much. What a bound leaves beside all that is planned is divided evenly among the tables that go on. Files and
-seconds are counted as those of the first turn.
+times as much. What a bound leaves beside all that is planned is divided evenly among the tables that go on. Seconds
+are counted as those of the first turn.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from maintainer.units import grouped
 
 
 def with_turns_bounded(plan: Plan, budgets: Budgets, learned: Learned, limits: Budget) -> Plan:
-    """Return the plan with the most bytes that all turns of each incremental Z-order may rewrite.
+    """Return the plan with the most bytes and files that all turns of each incremental Z-order may rewrite.
 
     Args:
         plan: What is done, as it fits into the budgets.
@@ -38,17 +38,19 @@ def with_turns_bounded(plan: Plan, budgets: Budgets, learned: Learned, limits: B
         if not isinstance(step, ZOrderStep) or step.settings is None:
             return step
         turn = _spent([step], learned)
-        more = min(
+        rooms = (
             of_run.more(budgets.run, turn),
             of_run.more(limits, turn),
             of_owner[table.owner].more(budgets.of_owner(table.owner), turn),
             _Shared([table], learned).more(budgets.of_table(table.ref), turn),
         )
-        most = step.settings.budget_bytes
-        if not math.isinf(more):
-            granted = int(step.size_bytes * (1 + more))
-            most = granted if most is None else min(most, granted)
-        return replace(step, settings=replace(step.settings, budget_bytes=most))
+        times, files = map(min, zip(*rooms, strict=True))
+        settings = replace(
+            step.settings,
+            budget_bytes=_least(step.settings.budget_bytes, step.size_bytes * (1 + times)),
+            budget_files=_least(step.settings.budget_files, step.num_files + files),
+        )
+        return replace(step, settings=settings)
 
     tables = (
         table if table.is_ledger else replace(table, steps=tuple(bounded(table, step) for step in table.steps))
@@ -64,17 +66,25 @@ class _Shared:
         self._spent = sum((_spent(table.rewrites, learned) for table in tables), Spent())
         self._num_going_on = sum(_goes_on(step) for table in tables for step in table.steps)
 
-    def more(self, bound: Budget, first: Spent) -> float:
-        """Return how many times as much as its first turn each of them may rewrite beside it."""
+    def more(self, bound: Budget, first: Spent) -> tuple[float, float]:
+        """Return how many times the bytes of its first turn, and how many files, each may rewrite beside that."""
         amounts = (
             (bound.size_bytes, self._spent.size_bytes, first.size_bytes),
-            (bound.num_files, self._spent.num_files, first.num_files),
             (bound.seconds, self._spent.seconds, first.seconds),
         )
         rooms = (
             (most - spent) / (one * self._num_going_on) for most, spent, one in amounts if most is not None and one
         )
-        return max(0.0, min(rooms, default=math.inf))
+        files = math.inf
+        if bound.num_files is not None:
+            files = max(0, (bound.num_files - self._spent.num_files) // self._num_going_on)
+        return max(0.0, min(rooms, default=math.inf)), files
+
+
+def _least(known: int | None, granted: float) -> int | None:
+    if math.isinf(granted):
+        return known
+    return int(granted) if known is None else min(known, int(granted))
 
 
 def _goes_on(step: Step) -> bool:

@@ -152,6 +152,7 @@ def plan_incremental(table: TableInput) -> Decision:
         partitions=tuple(dict.fromkeys(p.values for p in selection.partitions)) if scoped else None,
         max_turns=MAX_TURNS,
         budget_bytes=policy.limits.max_bytes,
+        budget_files=policy.limits.max_files,
         request=options.request,
     )
     candidates = sort_candidates(inside, settings, target, optimized, ranges_of(facts, optimized))
@@ -185,7 +186,12 @@ def plan_incremental(table: TableInput) -> Decision:
 
 
 def next_turn(
-    step: ZOrderStep, facts: TableFacts, *, spent_bytes: int, first_paths: frozenset[str] | None = None
+    step: ZOrderStep,
+    facts: TableFacts,
+    *,
+    spent_bytes: int,
+    spent_files: int = 0,
+    first_paths: frozenset[str] | None = None,
 ) -> ZOrderStep | None:
     """Return the step of the next turn, from facts as they are now; None when nothing is left or may be done.
 
@@ -193,6 +199,7 @@ def next_turn(
         step: The planned step, whose settings hold for all turns.
         facts: The table now, with ``column_ranges`` of the step's columns.
         spent_bytes: Bytes that earlier turns of this run have rewritten; counted against the budget.
+        spent_files: The same of files.
         first_paths: Files that were there when the loop began; other unindexed files are left to the next plan. Else
             the loop of a table to which others append all the time has no end. None takes all.
     """
@@ -201,6 +208,8 @@ def next_turn(
         return None
     if settings.budget_bytes is not None:
         settings = replace(settings, budget_bytes=max(0, settings.budget_bytes - spent_bytes))
+    if settings.budget_files is not None:
+        settings = replace(settings, budget_files=max(0, settings.budget_files - spent_files))
     by_tag = {revision.tag: revision for revision in revisions_in(facts.properties).values()}
     target, optimized = by_tag.get(settings.revision), by_tag.get(settings.optimized)
     if target is None or optimized is None:

@@ -9,6 +9,7 @@ The layout after a turn is forecast: its files replaced by even parts of the cub
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import assert_never
@@ -116,7 +117,7 @@ def choose_turn(
                 chosen = _piece(candidates, settings, optimized, iteration)
             case _:
                 assert_never(strategy)
-        if chosen is not None:
+        if chosen is not None and len(chosen.batch.files) <= _most_files(settings):
             return chosen
     return None
 
@@ -136,6 +137,10 @@ def _budget(settings: ZOrderSettings) -> int:
     return (1 << 62) if settings.budget_bytes is None else settings.budget_bytes
 
 
+def _most_files(settings: ZOrderSettings) -> float:
+    return math.inf if settings.budget_files is None else settings.budget_files
+
+
 def _age(file: DataFile) -> tuple[int, str, str]:
     return (file.modification_time_ms, *file.key)
 
@@ -146,6 +151,8 @@ def _unindexed(candidates: Candidates, settings: ZOrderSettings, target: Revisio
     for file in candidates.unindexed:
         # One file larger than all of a batch is still taken, alone: it cannot be cut. A budget is never exceeded.
         if file.size_bytes > room_left and (taken or file.size_bytes > _budget(settings)):
+            break
+        if len(taken) >= _most_files(settings):
             break
         taken.append(file)
         room_left -= file.size_bytes

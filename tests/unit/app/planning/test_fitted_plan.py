@@ -19,17 +19,17 @@ MIB = 2**20
 
 
 @pytest.mark.parametrize(
-    ("settings", "given", "most_mib"),
+    ("settings", "given", "most_mib", "most_files"),
     [
-        ("", Budget(), None),
-        ("budget: {maxBytes: 40MiB}\n", Budget(), 40),
-        ("budget: {maxBytes: 40MiB}\n", Budget(size_bytes=20 * MIB), 20),
-        ("budget: {maxBytes: 40MiB}\nlimits: {maxBytes: 30MiB}\n", Budget(), 30),
-        ("limits: {maxFiles: 6}\n", Budget(), 30),
+        ("", Budget(), None, None),
+        ("budget: {maxBytes: 40MiB}\n", Budget(), 40, None),
+        ("budget: {maxBytes: 40MiB}\n", Budget(size_bytes=20 * MIB), 20, None),
+        ("budget: {maxBytes: 40MiB}\nlimits: {maxBytes: 30MiB}\n", Budget(), 30, None),
+        ("limits: {maxFiles: 6}\n", Budget(), None, 6),
     ],
 )
 def test_later_turns_of_a_z_order_are_within_them(
-    tmp_path: Path, settings: str, given: Budget, most_mib: int | None
+    tmp_path: Path, settings: str, given: Budget, most_mib: int | None, most_files: int | None
 ) -> None:
     write_project(tmp_path, {"maintainer.yml": settings, "policies/t.yml": "table: sales.orders\n"})
     turn = ZOrderSettings("r", "r", (Strategy.UNINDEXED,), 1, 1, 1, 0.0, max_turns=500)
@@ -40,3 +40,4 @@ def test_later_turns_of_a_z_order_are_within_them(
     assert isinstance(fitted, ZOrderStep)
     assert fitted.settings is not None
     assert fitted.settings.budget_bytes == (None if most_mib is None else most_mib * MIB)
+    assert fitted.settings.budget_files == most_files

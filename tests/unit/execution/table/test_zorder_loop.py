@@ -124,9 +124,12 @@ def test_the_number_of_turns_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     assert work.notes == ["stopped after 2 turns; the next apply goes on"]
 
 
-def test_the_budget_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("bound", ["bytes", "files"])
+def test_the_budget_ends_it(monkeypatch: pytest.MonkeyPatch, bound: str) -> None:
     table = Table(monkeypatch)
-    _, work = table.run(table.step(batch_bytes=800, budget_bytes=1600))
+    step = table.step(batch_bytes=800)
+    most = {"budget_bytes": 1600} if bound == "bytes" else {"budget_files": 2 * step.num_files}
+    _, work = table.run(table.step(batch_bytes=800, **most))
     assert sum(turn.planned.elements for turn in work.turns) <= 1600
     assert len(work.turns) == 2
 

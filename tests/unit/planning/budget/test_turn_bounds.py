@@ -44,11 +44,13 @@ def plan_of(*tables: TablePlan) -> Plan:
 def granted(
     plan: Plan, budgets: Budgets, limits: Budget = NO_LIMITS, learned: Learned | None = None
 ) -> list[int | None]:
-    """The MiB of all turns of each table together; None for no bound."""
+    """The MiB of all turns of each table together, None for no bound; those of files come behind."""
     bounded = with_turns_bounded(plan, budgets, learned or Learned(), limits)
     steps = (step for table in bounded.tables for step in table.steps if isinstance(step, ZOrderStep))
-    bounds = [step.settings.budget_bytes for step in steps if step.settings is not None]
-    return [None if bound is None else bound // MIB for bound in bounds]
+    settings = [step.settings for step in steps if step.settings is not None]
+    size = [None if each.budget_bytes is None else each.budget_bytes // MIB for each in settings]
+    files = [each.budget_files for each in settings]
+    return size if set(files) == {None} else [*size, *files]
 
 
 def run(**bounds: int) -> Budgets:
@@ -59,9 +61,8 @@ def run(**bounds: int) -> Budgets:
     (Budgets(), None),
     (run(size_bytes=10 * MIB), 10),
     (run(size_bytes=50 * MIB), 50),
-    (run(num_files=7), 35),
     (run(seconds=3), 30),
-    (run(size_bytes=50 * MIB, num_files=4, seconds=9), 20),
+    (run(size_bytes=50 * MIB, seconds=2), 20),
     (Budgets(tables=(("t", Budget(size_bytes=40 * MIB)),)), 40),
     (Budgets(tables=(("u", Budget(size_bytes=40 * MIB)),)), None),
     (Budgets(owners=(("ann", Budget(size_bytes=30 * MIB)),)), 30),
@@ -74,6 +75,12 @@ def test_all_turns_together_are_within_each_bound(budgets: Budgets, most: int | 
     assert granted(plan_of(turns("t", owner="ann", limit_mib=25)), budgets, learned=slow) == [min(most or 25, 25)]
 
 
+def test_files_are_bounded_as_files() -> None:
+    assert granted(plan_of(turns("t")), run(num_files=7)) == [None, 7]
+    assert granted(plan_of(turns("a"), turns("b"), compaction("c", 20)), run(num_files=13)) == [None, None, 5, 5]
+    assert granted(plan_of(turns("t")), run(size_bytes=30 * MIB, num_files=1)) == [30, 2]
+
+
 def test_what_is_left_is_divided_among_those_that_go_on() -> None:
     tables = (turns("a", owner="ann"), compaction("b", 20, "ann"), turns("c"), turns("l", policy_file="built-in"))
     assert granted(plan_of(*tables), run(size_bytes=100 * MIB)) == [40, 40, None]  # the ledger has no part in it
@@ -84,7 +91,7 @@ def test_what_is_left_is_divided_among_those_that_go_on() -> None:
 def test_a_limit_of_the_run_bounds_them_as_well() -> None:
     tables = (turns("a"), compaction("b", 20))
     assert granted(plan_of(*tables), Budgets(), Budget(size_bytes=60 * MIB)) == [40]
-    assert granted(plan_of(*tables), Budgets(), Budget(size_bytes=60 * MIB, num_files=5)) == [15]
+    assert granted(plan_of(*tables), Budgets(), Budget(size_bytes=60 * MIB, num_files=5)) == [40, 3]
     assert granted(plan_of(*tables), Budgets(), Budget(size_bytes=25 * MIB)) == [10]  # the run will be refused
 
 

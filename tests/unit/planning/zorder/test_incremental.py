@@ -35,6 +35,19 @@ def test_the_budget_of_the_table_bounds_all_turns_together() -> None:
     assert next_turn(step, facts, spent_bytes=400) is not None
 
 
+def test_the_limit_of_files_bounds_all_turns_together() -> None:
+    policy = replace(policy_of(), limits=replace(policy_of().limits, max_files=3))
+    facts = known(*files(60, 60, 60, 60, 60))
+    planned = plan(policy, facts)
+    step = zorder_of(planned)
+    assert len(step.batches[0].files) == 3
+    assert [(left.reason.code, left.num_files) for left in planned.left_alone] == [(ReasonCode.WAITS_FOR_TURN, 2)]
+    assert next_turn(step, facts, spent_bytes=180, spent_files=3) is None
+    following = next_turn(step, facts, spent_bytes=60, spent_files=1)
+    assert following is not None
+    assert len(following.batches[0].files) == 2
+
+
 def test_a_file_above_the_limit_and_those_behind_it_are_not_told_to_wait_for_a_turn() -> None:
     limited = replace(policy_of(), limits=replace(policy_of().limits, max_bytes=1000))
     over, waits = ReasonCode.OVER_LIMIT, ReasonCode.WAITS_FOR_TURN
