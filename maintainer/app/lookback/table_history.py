@@ -18,6 +18,7 @@ from maintainer.journal.folder.run_folder import is_run_id
 from maintainer.journal.ledger.ledger_pending import check_mark, read_mark
 from maintainer.journal.ledger.ledger_rebuild import end_in_log, is_half_known
 from maintainer.model.plan.plan import Problem
+from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.auto_compaction import STEP_KIND
 from maintainer.model.run.history_rows import APPENDED, BY_HOOK, LOST, NOT_RECORDED, HistoryRow
 from maintainer.model.run.outcome import RunOutcome
@@ -220,7 +221,8 @@ def _is_in_rows(commit: TableCommit, ours: Sequence[HistoryRow]) -> bool:
     stamp = commit.stamp
     return stamp is not None and any(
         row.run_id == stamp.run_id
-        and row.step == stamp.kind
+        # A Z-order that somebody asked for removes the request at its end, in a row that says so.
+        and row.step in (stamp.kind, StepKind.SET_PROPERTIES)
         and row.version_after is not None
         and (-1 if row.version_before is None else row.version_before) < commit.version <= row.version_after
         for row in ours

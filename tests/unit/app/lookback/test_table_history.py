@@ -13,17 +13,20 @@ import pytest
 
 from maintainer.app.lookback import hook_commits
 from maintainer.app.lookback.hook_commits import LOOKED_FILE, append_hook_commits
+from maintainer.app.lookback.run_history import history_row
 from maintainer.app.lookback.table_history import beside_ours
 from maintainer.app.project_folders import Project
 from maintainer.errors import LogUnreadable
 from maintainer.journal.ledger.ledger_rebuild import key_of
 from maintainer.model.run.history_rows import LOST, NOT_RECORDED, HistoryRow
+from maintainer.model.run.outcome import StepStatus
 from maintainer.model.table.commit_records import CommitStamp, TableCommit
 from tests.support.policies.projects import write_project
 from tests.support.runs.fake_lake import FakeLake
 from tests.support.runs.fake_table import FakeTable
 from tests.support.runs.planned_steps import compact, plan_all, plan_of
 from tests.unit.journal.ledger.test_ledger_rebuild import Store
+from tests.unit.journal.ledger.test_ledger_rows import turns_of as rows_of_turns
 
 RUN = "20261121T220000Z-7f3a"
 
@@ -53,6 +56,18 @@ def test_a_commit_of_a_step_is_told_once_and_others_stand_beside_it() -> None:
     )
     assert told(rows) == [("OPTIMIZE", None, 6), ("compact", RUN, 5), ("WRITE", None, 3)]
     assert (rows[0].by, rows[0].reason, rows[0].num_files_removed) == ("ana", "auto true", 4)
+
+
+def test_the_request_that_a_z_order_removed_at_its_end_is_told_once() -> None:
+    """Its row says what the commit did, and its stamp which step made it."""
+    ended = rows_of_turns(StepStatus.SUCCEEDED, num_rest=1)
+    stamp = CommitStamp("r", "t/compact", 3, "sha256:p")
+    landed = [TableCommit(version, 1000 * version, "OPTIMIZE", stamp=stamp) for version in (9, 8, 7, 5)]
+    rows = beside_ours([history_row(row) for row in ended], landed, "t", runs_here=lambda _: True)
+    assert {(row.version_after, row.step) for row in rows} == {
+        (9, "set_properties"), (8, "compact"), (7, "compact"), (5, "compact"),
+    }  # fmt: skip
+    assert len(rows) == 4
 
 
 def test_a_commit_of_ours_that_no_run_folder_tells_of_is_not_lost() -> None:
