@@ -226,8 +226,8 @@ ROLLOUT: Options = (
         "--batches",
         metavar="SIZES",
         type=ReadBy("sizes", parse_batches),
-        help="Start tables in batches, such as 1,5,20%; the last size repeats. The next batch starts when every table "
-        "of the one before succeeded and is proven.",
+        help="Start tables in batches, such as 1,5,20%; the last size repeats. The next batch starts when no table of "
+        "the one before failed.",
     ),
     click.option("--timeout", "timeout_seconds", type=DURATION, help="Stop after this time, such as 2h."),
 )

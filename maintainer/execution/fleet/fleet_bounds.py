@@ -1,7 +1,7 @@
 """Limits of a run, which the fleet and its workers keep, and the batches of tables that it is cut into.
 
-The next batch starts only when every table before it ended well. As with Ansible's ``serial``, each size is a number
-of tables or a share of all, and the last size is repeated.
+The next batch starts only when every table before it has ended, and none failed. As with Ansible's ``serial``, each
+size is a number of tables or a share of all, and the last size is repeated.
 """
 
 from __future__ import annotations

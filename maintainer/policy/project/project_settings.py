@@ -180,8 +180,9 @@ class ProjectSettings:
         example=[1, 5, "20%"],
     )
     """Starts tables in batches: a number or a share of the tables that have work; the last size repeats. The next batch
-    starts when every table of the one before succeeded and is proven. More failures than `limits.maxFailures` (without
-    it: one failure) stop the run, and so does one failed proof. `--batches` overrides this."""
+    starts when every table of the one before has ended; a table that gave way to another writer or run holds nothing
+    up. `limits.maxFailures` failures (without it: one) stop the run, and so does one failed proof. `--batches`
+    overrides this."""
     environments: tuple[str, ...] = setting(
         (),
         of=Environment,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maintainer.errors import CommitNotLanded
+from maintainer.errors import CommitNotLanded, TableHot
 from maintainer.execution.fleet.fleet_bounds import MAX_SIZES, FleetBounds, in_batches, parse_batches
 from maintainer.execution.run_context import RetryBounds
 from maintainer.journal.journal import Journal
@@ -132,6 +132,18 @@ def test_a_failure_lets_its_batch_end_and_opens_no_further_one(runs_dir: Path) -
     assert statuses(outcome) == "dFd..."
     assert outcome.tables[-1].problem is not None
     assert outcome.tables[-1].problem.what == "not started: 1 table failed before batch 3 of 4"
+
+
+def test_a_table_that_gives_way_to_another_writer_holds_no_batch_up(runs_dir: Path) -> None:
+    """One that is never quiet would keep all others from ever being started."""
+    fleet = Fleet(runs_dir, "abc")
+
+    def hot(at: Station) -> None:
+        raise TableHot("another writer updated it a moment ago")
+
+    fleet.lake.at("commit", hot, table="a")
+    outcome = fleet(batches=(1,))
+    assert [table.status.value for table in outcome.tables] == ["yielded", "done", "done"]
 
 
 def test_more_failures_go_on_where_they_are_allowed(runs_dir: Path) -> None:
