@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 from maintainer.app.project_folders import Project
 from maintainer.engine.protocols import TableEngine
 from maintainer.errors import MaintainerError
 from maintainer.journal.folder.atomic_files import reading_runs, recording
-from maintainer.journal.folder.run_folder import PLAN_FILE, run_folders
+from maintainer.journal.folder.run_folder import PLAN_FILE, is_run_id
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_pending import keep_pending
 from maintainer.journal.ledger.ledger_rows import LedgerRow, predicted_columns
 from maintainer.journal.memory.past_runs import read_record
+from maintainer.journal.store.state_access import runs_dir_with
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.history_rows import UNDELETE
 from maintainer.model.run.outcome import StepStatus
@@ -76,7 +76,7 @@ def undelete_run(
         row = replace(row, table_id=facts.table_id, location=facts.location)
         journal.note("undelete", table=policy.table.identifier, of_run=of_run)
         _keep(journal, row, None)
-        receipt = worker.writer.undelete(facts, of_run, _deleted_by(project.past_runs_dir, of_run, facts.table_id))
+        receipt = worker.writer.undelete(facts, of_run, _deleted_by(project, of_run, facts.table_id))
         end |= {"num_files_added": receipt.num_files_restored, "bytes_added": receipt.bytes_restored}
         end["status"] = (StepStatus.INCOMPLETE if receipt.refused else StepStatus.SUCCEEDED).value
         if receipt.refused:
@@ -91,11 +91,13 @@ def undelete_run(
         journal.finished()
 
 
-def _deleted_by(runs_dir: Path, run_id: str, table_id: str) -> tuple[MarkedFile, ...]:
+def _deleted_by(project: Project, run_id: str, table_id: str) -> tuple[MarkedFile, ...]:
     """Return the files of a table that a run was to delete; none where no record of it tells of a deletion there."""
-    with reading_runs(runs_dir):
-        folder = next((each.path for each in run_folders(runs_dir) if each.run_id == run_id), None)
-        if folder is None or not (folder / PLAN_FILE).is_file():
+    if not is_run_id(run_id):
+        return ()
+    folder = runs_dir_with(project.loaded.project, run_id) / run_id
+    with reading_runs(folder.parent):
+        if not (folder / PLAN_FILE).is_file():
             return ()
         record = read_record(folder)
     begun = [event for event in record.events if isinstance(event, Deleting) and event.table_id == table_id]

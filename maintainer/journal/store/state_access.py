@@ -67,6 +67,20 @@ def runs_dir_of(settings: ProjectSettings, *, every_run: bool = False) -> Path:
     return reached.mirror.runs_dir
 
 
+def runs_dir_with(settings: ProjectSettings, run_id: str) -> Path:
+    """Return the folder of all run folders, with everything that one run recorded, however old it is.
+
+    Raises:
+        EnvironmentUnfit: E681 to E683, the store cannot be read.
+    """
+    if not is_uri(settings.state):
+        return Path(settings.state) / RUNS_NAME
+    mirror = _reached(settings).mirror
+    with _explained(settings):
+        mirror.fetch_run(run_id)
+    return mirror.runs_dir
+
+
 def local_runs_dir(settings: ProjectSettings) -> Path:
     """Return where on this machine run folders are written; no store is asked.
 

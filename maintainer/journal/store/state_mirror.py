@@ -94,6 +94,19 @@ class StateMirror:
             self._fetch_waiting_rows()
             self._index.save()
 
+    def fetch_run(self, run_id: str) -> None:
+        """Bring all that one run recorded into the cache, however old it is; see ``fetch``.
+
+        Raises:
+            StoreFailure: The store cannot be read.
+            OSError: The cache cannot be written.
+        """
+        with self._fetching:
+            self._index.refresh()
+            objects, _ = self.storage.children(f"{RUNS}/{run_id}/")
+            self._fetch(_wanted(objects, whole=True))
+            self._index.save()
+
     def refresh(self, now_ms: int, *, ended_by: str) -> None:
         """Bring what may hold back work on a table into the cache, where it was recorded since; see ``fetch``.
 

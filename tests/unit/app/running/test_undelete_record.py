@@ -28,7 +28,7 @@ from maintainer.journal.folder.cache_home import HOME_VARIABLE
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_pending import PENDING_FILE, read_pending
 from maintainer.journal.ledger.ledger_rebuild import Rebuilt
-from maintainer.journal.store import state_access
+from maintainer.journal.store import state_access, state_mirror
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.receipts import UndeleteReceipt
@@ -190,6 +190,7 @@ def test_a_machine_that_fetched_only_what_a_run_must_know_finds_the_files_of_ano
         run.close()
         run.update_state()
     on_machine("second")
+    monkeypatch.setattr(state_mirror, "MAX_RUNS", 0)  # however old the run is
     policy = next(policy for policy in case.project.policies if not policy.is_ledger)
     worker = cast("TableEngine", SimpleNamespace(reader=LocalReader(), writer=case.writer))
     with open_journal(case.project) as journal, pytest.raises(TableError):
