@@ -29,7 +29,7 @@ from tests.support.stores.sick_store import ALWAYS, Fault, FaultRule
 from tests.support.suites.package_path import PACKAGE_PATH
 from tests.support.tables.sick_tables import make_table, rows_and_files
 
-pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.timeout(1_500)]
 
 ROOT = Path(__file__).resolve().parents[2]
 PIP = f"{shlex.quote(sys.executable)} -m pip"
@@ -142,7 +142,7 @@ def apply(project: Project, home: Path, *options: str, **environment: str) -> tu
     if project.server is not None:
         variables |= {**ENVIRONMENT, "MAINTAINER_JARS": folder_with_connector("s3")}
     ran = subprocess.run(
-        command, cwd=project.root, capture_output=True, text=True, timeout=580, env={**variables, **environment},
+        command, cwd=project.root, capture_output=True, text=True, timeout=1_000, env={**variables, **environment},
         check=False,
     )  # fmt: skip
     tables = {Path(table["policy_file"]).stem: table for table in json.loads(ran.stdout)["tables"]}
@@ -191,7 +191,7 @@ def check_first_attempts_on_the_store(project: Project, tables: dict[str, Any]) 
         assert (lane, reason.startswith(begins), says in reason) == ("spark", True, True), (name, reason)
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1_500)
 def test_each_fault_costs_its_bin_and_no_row_and_leaves_no_file(sick: Project, tmp_path: Path) -> None:
     """All bins in one job: one kills its executor, one its worker each time, one never ends, one finds a full disk."""
     names, all_rows = sick.tables, list(range(40))
@@ -265,7 +265,7 @@ def archive(folder: Path) -> Path:
     return folder / "maintainer.tgz"
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1_500)
 @pytest.mark.parametrize("project", ["disk"], indirect=True)
 def test_the_archive_brings_the_package_and_without_it_the_run_says_so_once(sick: Project, tmp_path: Path) -> None:
     """Executors have a Python that does not know the package, and a search path of their own."""

@@ -19,7 +19,6 @@ from maintainer.journal.folder.run_folder import run_folders
 from maintainer.journal.memory.past_runs import read_run
 from maintainer.model.codec import canonical_json, decode, encode
 from maintainer.model.plan.plan import Plan, TablePlan
-from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import REWRITE_KINDS
 from maintainer.model.run.outcome import RunOutcome, StepStatus
 from maintainer.model.run.receipts import Amounts
@@ -93,8 +92,7 @@ def lessons_of(plan: Plan, outcome: RunOutcome) -> Lessons:
 
 def _waits(planned: TablePlan) -> bool:
     """Return whether a budget left a table out; one whose own budget cut its rewrites short is worked on each night."""
-    left_out = any(entry.reason.code is ReasonCode.OVER_BUDGET for entry in planned.left_alone)
-    return left_out and not planned.rewrites
+    return planned.is_cut and not planned.rewrites
 
 
 def keep_lessons(folder: Path, plan: Plan, outcome: RunOutcome) -> None:

@@ -232,6 +232,7 @@ class TableRun:
             files_after=files_after(work, context.clock.now_ms()),
             boxes=work.boxes,
             layout=work.layout,
+            goes_on=work.goes_on or (isinstance(step, RewriteStep) and self.plan.is_cut),
         )
 
     def _judge(self, error: Exception, work: StepWork) -> tuple[StepStatus, Problem]:

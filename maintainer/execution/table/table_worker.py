@@ -25,6 +25,7 @@ class StepWork:
     is about to delete, ``num_deleted`` how many of its files are gone at least, None before the first.
     ``unsettled`` says that an INTENT may stand without a known result: without it nothing can have been committed.
     ``wrong_version`` is one of which a check found that it is wrong.
+    ``goes_on`` says that a bound ended its turns before they were done.
     ``meter`` is how far the engine is with what it does now. ``started`` is when it began, by the monotonic clock.
     """
 
@@ -44,6 +45,7 @@ class StepWork:
     batches_done: int = 0
     unsettled: bool = False
     wrong_version: int | None = None
+    goes_on: bool = False
     meter: StepMeter = field(default_factory=StepMeter)
     started: float = 0.0
 

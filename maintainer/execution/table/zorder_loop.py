@@ -27,7 +27,7 @@ from maintainer.planning.curve.revision import Revision, revisions_in
 from maintainer.planning.operations.full_zorder import MAX_FILES_MEASURED, order_change
 from maintainer.planning.property_plan import property_of
 from maintainer.planning.selection.schema_columns import planned_columns
-from maintainer.planning.zorder.incremental_zorder import loop_columns, next_turn
+from maintainer.planning.zorder.incremental_zorder import loop_columns, next_turn, without_bounds
 from maintainer.planning.zorder.zorder_options import REQUEST_KEYS
 from maintainer.planning.zorder.zorder_revision import ranges_of
 
@@ -62,6 +62,7 @@ def run_turns(worker: TableWorker, work: StepWork, step: ZOrderStep) -> StepStat
             spent = {"spent_bytes": spent_bytes, "spent_files": spent_files}
             turn_step = next_turn(step, facts, **spent, first_paths=first_paths)
             if turn_step is None:
+                work.goes_on = next_turn(without_bounds(step), facts, **spent, first_paths=first_paths) is not None
                 break
             current = turn_step
         landed = len(work.commits)
@@ -81,6 +82,7 @@ def run_turns(worker: TableWorker, work: StepWork, step: ZOrderStep) -> StepStat
         spent_bytes += current.batches[0].size_bytes
         spent_files += len(current.batches[0].files)
     else:
+        work.goes_on = True
         work.notes.append(f"stopped after {settings.max_turns} turns; the next apply goes on")
     if settings.request:
         _clear_request(worker, work)

@@ -86,7 +86,8 @@ class PlaceRecord:
         """Take in an event of this table at this place; ``done_at_ms`` is when what it tells of was done.
 
         Nothing can have been done after ``latest_ms``: a later time is by a wrong clock and gives way to any other.
-        A step that succeeded counts from ``began_at_ms``, the beginning of its run, if that is known.
+        A step that succeeded counts from ``began_at_ms``, the beginning of its run, if that is known; one that goes on
+        in the next run does not count.
         """
         match event:
             case Result():
@@ -95,7 +96,7 @@ class PlaceRecord:
                 self.last_listing_at_ms = later(self.last_listing_at_ms, listed_at_ms, latest_ms)
             case Verified(result="pass", version=int() as version):
                 self._prove(version)
-            case StepFinished(at_ms=at_ms, outcome=StepOutcome(status=StepStatus.SUCCEEDED, kind=kind)):
+            case StepFinished(at_ms=at_ms, outcome=StepOutcome(status=StepStatus.SUCCEEDED, kind=kind, goes_on=False)):
                 # A night comes to a table now early, now hours later, and begins at the same time.
                 at_ms = min(at_ms, began_at_ms or at_ms)
                 if kind in REWRITE_KINDS:

@@ -250,6 +250,11 @@ class TablePlan(FromPolicyFile):
         return f"<TablePlan {self.ref.identifier}: {self.state.replace('_', ' ')}{f' ({kinds})' if kinds else ''}>"
 
     @property
+    def is_cut(self) -> bool:
+        """Whether a budget left a part of it to the next run."""
+        return any(entry.reason.code is ReasonCode.OVER_BUDGET for entry in self.left_alone)
+
+    @property
     def hot(self) -> Reason | None:
         """Why rewrites of the whole table are left to quieter hours; None where they are not."""
         return next((entry.reason for entry in self.left_alone if entry.reason.code in LEFT_TO_WRITERS), None)

@@ -82,6 +82,7 @@ class StepOutcome:
     ``files_after`` (``left`` in documents) are those of the table as the step left it, None where it was not read;
     ``boxes`` is the layout before and after a Z-order, ``layout`` the figures of a full one: those of an incremental
     one are in its turns.
+    ``goes_on`` says that a bound left work to the next run, which `every` does not put off.
     """
 
     step_id: str
@@ -99,6 +100,7 @@ class StepOutcome:
     files_after: FilesSeen | None = field(default=None, metadata={"alias": "left"})
     boxes: LayoutBoxes | None = None
     layout: LayoutChange | None = None
+    goes_on: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "note", self.note and without_secrets(self.note))

@@ -185,6 +185,12 @@ def plan_incremental(table: TableInput) -> Decision:
     return Decision(step, tuple(left_alone), properties=properties)
 
 
+def without_bounds(step: ZOrderStep) -> ZOrderStep:
+    """Return the step as if nothing bounded all of its turns together."""
+    settings = None if step.settings is None else replace(step.settings, budget_bytes=None, budget_files=None)
+    return replace(step, settings=settings)
+
+
 def next_turn(
     step: ZOrderStep,
     facts: TableFacts,

@@ -21,6 +21,7 @@ from maintainer.journal.folder.atomic_files import FolderUnwritable
 from maintainer.journal.journal import Journal
 from maintainer.journal.ledger.ledger_pending import PENDING_FILE, read_pending
 from maintainer.journal.ledger.ledger_rows import LedgerMark, LedgerRow
+from maintainer.model.codec import canonical_json
 from maintainer.model.plan.plan import Plan, Problem, TablePlan
 from maintainer.model.plan.steps import StepKind
 from maintainer.model.run.outcome import (
@@ -32,7 +33,7 @@ from maintainer.model.run.outcome import (
     TableStatus,
     run_from_fragments,
     run_from_json,
-    run_to_json,
+    run_to_document,
     table_to_json,
 )
 from maintainer.model.run.progress import StepFinished, TableFinished, TableStarted
@@ -54,7 +55,7 @@ def test_the_text_from_fragments_is_the_text_of_the_whole() -> None:
     )
     for run in (RunOutcome("r", 1, 2.5, tables, "SIGTERM"), RunOutcome("r", 1, 2.5, ())):
         pieces = run_from_fragments(run, map(table_to_json, run.tables))
-        assert b"".join(pieces).decode("utf-8", "surrogatepass") == run_to_json(run) + "\n"
+        assert b"".join(pieces).decode("utf-8", "surrogatepass") == canonical_json(run_to_document(run)) + "\n"
 
 
 def plan_of_tables(names: Iterable[str]) -> Plan:

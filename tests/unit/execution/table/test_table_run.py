@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from maintainer.errors import ExitCode
-from maintainer.model.plan.plan import Checks
+from maintainer.model.plan.plan import Checks, LeftAlone
+from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.run.exit_codes import exit_code
 from maintainer.model.run.outcome import RunOutcome, TableStatus
 from maintainer.model.run.progress import StepFinished, StepStarted, Verified
@@ -37,6 +39,20 @@ def test_steps_run_in_the_order_of_the_plan_and_everything_is_written_down(bench
     record = bench.record(plan_of(table))
     assert (record.unproven_versions, record.quarantined) == ((), None)
     assert record.last_optimize_at_ms == record.last_vacuum_at_ms == NOW_MS + 1
+
+
+def test_what_a_budget_cut_short_does_not_count_for_every_and_its_vacuum_does(bench: Bench) -> None:
+    table = three_files(bench)
+    table.storage.add("old")
+    rest = LeftAlone(Reason(ReasonCode.OVER_BUDGET, "waits for the next run"), 1, 10)
+    plan = replace(plan_of(table, compact(table, ("f0", "f1")), vacuum("old")), left_alone=(rest,))
+    outcome = bench.run(plan)
+    assert [(step.kind, step.status, step.goes_on) for step in outcome.steps] == [
+        ("compact", "succeeded", True), ("vacuum", "succeeded", False)
+    ]  # fmt: skip
+    record = bench.record(plan)
+    assert (record.last_optimize_at_ms, record.last_vacuum_at_ms) == (None, NOW_MS + 1)
+    assert record.last_rewrite_at_ms is not None
 
 
 def test_the_stamp_of_each_commit_names_run_step_batch_and_policy(bench: Bench) -> None:

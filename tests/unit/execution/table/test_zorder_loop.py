@@ -98,6 +98,7 @@ def test_turns_follow_until_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> 
     assert work.boxes.after is not None
     assert work.boxes.num_after == len(work.boxes.after) == len(table.lake.files)
     assert table.lake.choose(settings_of(table.lake.revision)) is None
+    assert not work.goes_on
 
 
 def test_files_that_are_appended_meanwhile_wait_for_the_next_plan(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,6 +123,7 @@ def test_the_number_of_turns_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     status, work = table.run(table.step(batch_bytes=800, max_turns=2))
     assert (status, len(work.turns)) == (StepStatus.SUCCEEDED, 2)
     assert work.notes == ["stopped after 2 turns; the next apply goes on"]
+    assert work.goes_on
 
 
 @pytest.mark.parametrize("bound", ["bytes", "files"])
@@ -131,7 +133,7 @@ def test_the_budget_ends_it(monkeypatch: pytest.MonkeyPatch, bound: str) -> None
     most = {"budget_bytes": 1600} if bound == "bytes" else {"budget_files": 2 * step.num_files}
     _, work = table.run(table.step(batch_bytes=800, **most))
     assert sum(turn.planned.elements for turn in work.turns) <= 1600
-    assert len(work.turns) == 2
+    assert (len(work.turns), work.goes_on) == (2, True)
 
 
 def test_a_stop_ends_it_between_two_turns(monkeypatch: pytest.MonkeyPatch) -> None:
