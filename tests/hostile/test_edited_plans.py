@@ -74,11 +74,11 @@ def test_an_edit_of_any_field_is_refused_unread(place: Place) -> None:
 
 
 FORMS: dict[str, Callable[[str], str]] = {
-    "a field of the plan": lambda text: text.replace('"environment":"prod"', '"environment":"test"'),
+    "a field of the plan": lambda text: text.replace('"environment": "prod"', '"environment": "test"'),
     "a field more": lambda text: text.replace("{", '{"sql":"DROP TABLE x",', 1),
     "a field twice": lambda text: text.replace("{", '{"digest":"sha256:0",', 1),
     "no digest": lambda text: text.replace('"digest"', '"digets"'),
-    "another format": lambda text: text.replace('"format_version":1', '"format_version":2'),
+    "another format": lambda text: text.replace('"format_version": 1', '"format_version": 2'),
     "half of it": lambda text: text[: len(text) // 2],
     "nothing": lambda text: "",
     "infinity": lambda text: text.replace('"created_at_ms":', '"created_at_ms":Infinity,"x":', 1),

@@ -164,7 +164,7 @@ def test_an_old_or_edited_plan_is_refused_as_a_whole(fleet: Fleet) -> None:
     with pytest.raises(Refused, match="too old") as caught:
         fleet.check(now_ms=NOW_MS + DAY_MS + 1)
     assert caught.value.code == "A404"
-    edited = fleet.saved.replace('"max_threads":2', '"max_threads":3', 1)
+    edited = fleet.saved.replace('"max_threads": 2', '"max_threads": 3', 1)
     assert edited != fleet.saved
     with pytest.raises(Refused) as caught:
         fleet.check(text=edited)
