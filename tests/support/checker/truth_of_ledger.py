@@ -280,7 +280,8 @@ def _versions_told(evidence: Evidence, name: str, rows: list[dict[str, Any]]) ->
 
 
 def _tells(row: dict[str, Any], kind: str, version: int) -> bool:
-    if row["step"] != kind or row["version_after"] is None:
+    # A Z-order that somebody asked for removes the request at its end, in a row that says so.
+    if row["step"] not in (kind, "set_properties") or row["version_after"] is None:
         return False
     before = row["version_before"] if row["version_before"] is not None else row["version_after"] - 1
     return bool(before < version <= row["version_after"])
