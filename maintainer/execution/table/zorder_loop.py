@@ -62,7 +62,8 @@ def run_turns(worker: TableWorker, work: StepWork, step: ZOrderStep) -> StepStat
             spent = {"spent_bytes": spent_bytes, "spent_files": spent_files}
             turn_step = next_turn(step, facts, **spent, first_paths=first_paths)
             if turn_step is None:
-                work.goes_on = next_turn(without_bounds(step), facts, **spent, first_paths=first_paths) is not None
+                free = without_bounds(step)
+                work.goes_on = free != step and next_turn(free, facts, **spent, first_paths=first_paths) is not None
                 break
             current = turn_step
         landed = len(work.commits)

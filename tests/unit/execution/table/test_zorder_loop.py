@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -16,6 +17,7 @@ from maintainer.model.plan.zorder_turn import Strategy
 from maintainer.model.run.outcome import StepStatus
 from maintainer.model.run.receipts import CommitReceipt
 from maintainer.model.table.table_facts import ColumnRanges, TableFacts, TableRef
+from maintainer.planning.zorder.incremental_zorder import next_turn
 from tests.support.tables.builders import make_facts
 from tests.support.tables.curve_lake import CurveLake, revision_of, settings_of
 
@@ -84,8 +86,11 @@ class Table:
 
 def test_turns_follow_until_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     table = Table(monkeypatch)
+    asked = Mock(wraps=next_turn)
+    monkeypatch.setattr(turns, "next_turn", asked)
     status, work = table.run(table.step(batch_bytes=1600))
     assert status is StepStatus.SUCCEEDED
+    assert asked.call_count == len(work.turns), "where nothing bounds them, the end is not asked for twice"
     assert [turn.planned.strategy for turn in work.turns[:2]] == [Strategy.UNINDEXED] * 2
     assert [turn.version for turn in work.turns] == [commit.version for commit in work.commits]
     assert all(turn.after is not None for turn in work.turns)
