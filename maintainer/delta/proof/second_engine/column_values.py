@@ -139,11 +139,20 @@ def _value(cast: str, name: str, kind: str) -> str:
             bits = f"WHEN {cast} = 0 OR isnan({cast}) THEN hash(CAST({cast} AS BIT))"
             return f"CASE {bits} WHEN {cast} IS NOT NULL THEN hash({cast}) END"
         case "timestamp":
-            return f"epoch_us({name})"
+            return microseconds(name)
         case "timestamp_ntz":
-            return f"epoch_us({cast})"
+            return microseconds(cast)
         case _:
             return cast
+
+
+def microseconds(value: str) -> str:
+    """SQL of a time as microseconds since 1970; null for null alone.
+
+    DuckDB takes the last of all times and its negative for infinite, of which it says no number.
+    """
+    last = (1 << 63) - 1
+    return f"ifnull(epoch_us({value}), CASE {value} WHEN 'infinity' THEN {last} WHEN '-infinity' THEN -{last} END)"
 
 
 def _primitive(kind: str) -> str:

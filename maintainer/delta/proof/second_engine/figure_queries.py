@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from maintainer.delta.log.statistics_columns import StatisticsColumn
-from maintainer.delta.proof.second_engine.column_values import sql_name
+from maintainer.delta.proof.second_engine.column_values import microseconds, sql_name
 from maintainer.delta.proof.statistics_figures import has_bounds
 
 
@@ -51,9 +51,9 @@ def _path(column: StatisticsColumn, types: Mapping[str, str]) -> str:
 def _extreme(value: str, column: StatisticsColumn) -> str:
     """SQL of what the least and the greatest value are taken of: times as microseconds, dates as days."""
     if column.kind == "timestamp":
-        return f"epoch_us({value})"
+        return microseconds(value)
     if column.kind == "timestamp_ntz":
-        return f"epoch_us(CAST({value} AS TIMESTAMP))"
+        return microseconds(f"CAST({value} AS TIMESTAMP)")
     if column.kind == "date":
         return f"CAST({value} AS DATE) - DATE '1970-01-01'"
     return value

@@ -82,6 +82,26 @@ def test_floats_are_compared_bit_by_bit(
     assert len({of(bits) for bits in (*patterns, None)}) == len(patterns) + 1
 
 
+@pytest.mark.parametrize(("kind", "zone"), [("timestamp", "UTC"), ("timestamp_ntz", None)])
+def test_the_last_of_all_times_and_the_first_are_no_nulls(tmp_path: Path, kind: str, zone: str | None) -> None:
+    """DuckDB takes them for infinite, and then says no number of them. Bounds are judged by them, too."""
+    field = {"name": "c", "type": kind, "nullable": True, "metadata": {}}
+    columns, last = compared_columns({"type": "struct", "fields": [field]}, ()), 2**63 - 1
+    statistics = (StatisticsColumn(("c",), ("c",), kind),)
+    zone_text, found = "Z" if zone else "", set()
+    for time in (last, last - 1, -last, -last - 1, 1, None):
+        path = tmp_path / f"{time}.parquet"
+        pq.write_table(pa.table({"c": pa.array([time], pa.int64()).cast(pa.timestamp("us", zone))}), path)
+        found.add(measure_by_duckdb(columns, (), (), [ComparedFile(str(path))]).written)
+        for side, bound in (("minValues", "9998-01-01"), ("maxValues", "0001-01-01")):
+            stats = json.dumps({"numRecords": 1, side: {"c": f"{bound}T00:00:00{zone_text}"}})
+            (figures,) = judged_figures(statistics, [ComparedFile(str(path), stats)])
+            is_outside = time is not None and (time < 2 if side == "minValues" else time > 0)
+            assert figures is not None
+            assert bool(figures.outside) == is_outside, (time, side)
+    assert len(found) == 6
+
+
 @pytest.mark.parametrize("kind", ["double", "float", "long", "string"])
 def test_a_column_that_came_later_is_null_in_older_files_and_in_no_new_one(tmp_path: Path, kind: str) -> None:
     fields = [
