@@ -11,6 +11,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from maintainer.app.project_folders import Project
+from maintainer.app.selection.recorded_tables import CurrentTable, FoundBy, RecordedTable
+from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.engine.protocols import TableEngine
 from maintainer.errors import MaintainerError
 from maintainer.journal.folder.atomic_files import reading_runs, recording
@@ -26,6 +28,7 @@ from maintainer.model.run.outcome import StepStatus
 from maintainer.model.run.receipts import Amounts, UndeleteReceipt
 from maintainer.model.run.run_events import Deleting
 from maintainer.model.table.storage_facts import MarkedFile
+from maintainer.model.table.table_facts import TableFacts
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.units import count_of
 
@@ -76,7 +79,7 @@ def undelete_run(
         row = replace(row, table_id=facts.table_id, location=facts.location)
         journal.note("undelete", table=policy.table.identifier, of_run=of_run)
         _keep(journal, row, None)
-        receipt = worker.writer.undelete(facts, of_run, _deleted_by(project, of_run, facts.table_id))
+        receipt = worker.writer.undelete(facts, of_run, _deleted_by(project, of_run, facts))
         end |= {"num_files_added": receipt.num_files_restored, "bytes_added": receipt.bytes_restored}
         end["status"] = (StepStatus.INCOMPLETE if receipt.refused else StepStatus.SUCCEEDED).value
         if receipt.refused:
@@ -91,8 +94,11 @@ def undelete_run(
         journal.finished()
 
 
-def _deleted_by(project: Project, run_id: str, table_id: str) -> tuple[MarkedFile, ...]:
-    """Return the files of a table that a run was to delete; none where no record of it tells of a deletion there."""
+def _deleted_by(project: Project, run_id: str, facts: TableFacts) -> tuple[MarkedFile, ...]:
+    """Return the files of a table that a run was to delete; none where no record of it tells of a deletion there.
+
+    A copy of the table has its id, names of files that are the same, and delete markers of its own.
+    """
     if not is_run_id(run_id):
         return ()
     folder = runs_dir_with(project.loaded.project, run_id) / run_id
@@ -100,13 +106,15 @@ def _deleted_by(project: Project, run_id: str, table_id: str) -> tuple[MarkedFil
         if not (folder / PLAN_FILE).is_file():
             return ()
         record = read_record(folder)
-    begun = [event for event in record.events if isinstance(event, Deleting) and event.table_id == table_id]
+    table = CurrentTable(facts.ref, facts.location, facts.table_id, FoundBy.ID, StoragePlaces())
+    deleting = (event for event in record.events if isinstance(event, Deleting))
+    begun = [event for event in deleting if table.was(RecordedTable(facts.ref, event.table_id, event.location))]
     markers = dict(pair for event in begun for pair in event.markers)
     step_ids = {event.step_id for event in begun}
     return tuple(
         MarkedFile(file.path, file.size_bytes, markers.get(file.path))
-        for table, step in record.plan.steps()
-        if isinstance(step, VacuumStep) and table.step_id(step) in step_ids
+        for planned, step in record.plan.steps()
+        if isinstance(step, VacuumStep) and planned.step_id(step) in step_ids
         for file in step.files
     )
 

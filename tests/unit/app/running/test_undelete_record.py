@@ -34,7 +34,7 @@ from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.receipts import UndeleteReceipt
 from maintainer.model.run.run_events import Deleting
 from maintainer.model.table.storage_facts import MarkedFile
-from maintainer.model.table.table_facts import TableFacts
+from maintainer.model.table.table_facts import TableFacts, TableRef
 from maintainer.report.status_text import render_history
 from tests.support.runs import sample_plans, sample_runs
 from tests.support.tables.aged_tables import AgedTable
@@ -151,15 +151,21 @@ def test_a_damaged_record_is_told_and_stops_nothing(case: Case) -> None:
 
 
 def test_the_delete_markers_that_a_run_recorded_of_this_table_are_handed_over(case: Case) -> None:
-    """Those of a request whose answer nobody recorded are missing: such a file is handed over without one."""
+    """Those of a request whose answer nobody recorded are missing: such a file is handed over without one.
+
+    A copy of the table, which the same run vacuumed, has its id, the same names of files, and markers of its own.
+    """
     orders = sample_plans.orders()
+    copy = replace(orders, ref=TableRef("sales.copy"))
     step = next(step for step in orders.steps if isinstance(step, VacuumStep))
     paths = [file.path for file in step.files]
     run = Journal.open(case.runs_dir, sample_runs.RUN, lambda: 1_795_290_000_000)
-    run.folder.write_plan(to_json(sample_plans.plan(orders)))
-    place, about = ("orders", case.table.table_id, "s3://lake/t"), (orders.step_id(step), 1, len(paths))
-    run.record(Deleting(1, *place, *about, ((paths[0], "m1"),)))
-    run.record(Deleting(2, "other", "another-id", "s3://lake/o", *about, ((paths[1], "m2"),)))
+    run.folder.write_plan(to_json(sample_plans.plan(orders, copy)))
+    about, place = (1, len(paths)), case.table.path.as_uri()
+    run.record(Deleting(1, "orders", case.table.table_id, place, orders.step_id(step), *about, ((paths[0], "m1"),)))
+    run.record(Deleting(2, "other", "another-id", place, orders.step_id(step), *about, ((paths[1], "m2"),)))
+    of_copy = (case.table.table_id, "s3://lake/copy", copy.step_id(step))
+    run.record(Deleting(3, "copy", *of_copy, *about, tuple((path, "m3") for path in paths)))
     run.close()
     with pytest.raises(TableError):
         case.undelete(sample_runs.RUN)
@@ -185,7 +191,8 @@ def test_a_machine_that_fetched_only_what_a_run_must_know_finds_the_files_of_ano
     with open_journal(case.project) as run:
         run.folder.write_plan(to_json(sample_plans.plan(orders)))
         about = (orders.step_id(step), len(step.files), len(step.files))
-        run.record(Deleting(1, "orders", case.table.table_id, "s3://lake/t", *about, ((step.files[0].path, "m1"),)))
+        table_id, place = case.table.table_id, case.table.path.as_uri()
+        run.record(Deleting(1, "orders", table_id, place, *about, ((step.files[0].path, "m1"),)))
         run.finished()
         run.close()
         run.update_state()
