@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -87,8 +88,9 @@ def auto_compact(
     )
     request = HookRequest(spark, _ref(name), group, enabled, arguments)
     try:
+        longest = min(timeout_seconds, threading.TIMEOUT_MAX)  # infinity is more than a lock takes
         attempt = side_call(lambda: _guarded(lambda: run_hook(request), name), group)
-        if wait([attempt], timeout_seconds).done:
+        if wait([attempt], longest).done:
             result = attempt.result()
         else:
             _cancel_until_it_ends(attempt, request)

@@ -107,6 +107,20 @@ def test_an_attempt_that_takes_too_long_is_cancelled_and_left(monkeypatch: pytes
     assert len(cancelled) == 1
 
 
+@pytest.mark.parametrize(
+    ("timeout_seconds", "reason", "is_started"),
+    [
+        (float("inf"), "auto compaction is off (session)", True),
+        ("60", "TypeError: '<' not supported between instances of 'float' and 'str'", False),
+    ],
+)
+def test_no_attempt_goes_on_that_nobody_waits_for(timeout_seconds: object, reason: str, is_started: bool) -> None:
+    """No limit is one, too; with what is no number nothing begins."""
+    session = Session({"spark.databricks.delta.autoCompact.enabled": "false"})
+    result = call(session, timeout_seconds=timeout_seconds)
+    assert (result.reason, bool(session.conf.asked_on)) == (reason, is_started)
+
+
 def test_importing_the_package_imports_neither_spark_nor_the_engine() -> None:
     code = (
         "import maintainer, sys; "
