@@ -316,6 +316,6 @@ def look_at_all(
     problem = ledger_problem(project, opened.ledger_at(project.ledger_location))
     if problem is not None:  # a plan reads the log alone, and may not have noticed
         rows = [replace(row, state="problem", next=problem.help) if row.is_ledger else row for row in rows]
-    if not spec.selection.given and not scheduled:
+    if spec.tables is None and not spec.selection.given and not scheduled:
         rows += (StatusRow(ref.identifier, "unmanaged", next=_NO_POLICY) for ref in unmanaged_tables(project))
     return StatusLook(at_ms, plan, tuple(sorted(rows, key=lambda row: row.table)), tuple(problems), problem)

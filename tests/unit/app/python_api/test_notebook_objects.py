@@ -170,6 +170,18 @@ def test_the_examples_of_docstrings_are_true(tmp_path: Path) -> None:
     assert [one.name for one in examples if runner.run(one).failed] == []
 
 
+def test_the_state_of_one_table_is_one_row(tmp_path: Path) -> None:
+    """Those beside it that no policy names are said of a project."""
+    project = Project.load(write_project(tmp_path, {"policies/orders.yml": "table: lake/orders\n"}))
+    for name in ("orders", "archive"):
+        deltalake.write_deltalake(tmp_path / "lake" / name, pa.table({"id": [1]}))
+    assert [(row.table, row.state) for row in project.status()] == [
+        ("lake/archive", "unmanaged"),
+        ("lake/orders", "ok"),
+    ]
+    assert [row.table for row in project.table("orders").status()] == ["lake/orders"]
+
+
 def test_a_table_that_is_not_there_is_none_under_a_rule_for_everything(tmp_path: Path) -> None:
     rule = "match: {tables: ['*'], exclude: ['*/tmp']}\nmanage: true\n"
     files = {"maintainer.yml": "roots: [lake]\n", "policies/rule.yml": rule, "policies/own.yml": "table: lake/own\n"}
