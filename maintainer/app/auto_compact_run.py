@@ -105,18 +105,15 @@ def run_hook(request: HookRequest) -> AutoCompactResult:
     with ExitStack() as stack:
         request.control.engine = made = DeltaEngine(stack.enter_context(lend_session(request.spark)))
         engine = stack.enter_context(made.worker(request.group))
-        properties = properties_now(engine.jvm, request.ref)
-        if properties is not None:
+        switch = AutoCompactSwitch(True, SwitchSource.ARGUMENT)
+        properties = None if request.enabled else properties_now(engine.jvm, request.ref)
+        if properties is not None:  # else the caller decided, or there is no such table: reading it says so
             try:
                 switch = switch_of(session, properties)
             except ValueError as error:
                 return AutoCompactResult(AutoCompactStatus.FAILED, name, str(error))
-            if request.enabled:
-                switch = AutoCompactSwitch(True, SwitchSource.ARGUMENT)
             if not switch.enabled:
                 return _disabled(name, switch)
-        else:
-            switch = AutoCompactSwitch(True, SwitchSource.ARGUMENT)  # there is no such table: reading it says so
         facts = engine.reader.facts(request.ref)
         place = StoragePlaces().place_at(facts.location) or facts.location
         own_versions = _versions_of_callers(

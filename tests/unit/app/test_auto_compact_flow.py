@@ -132,6 +132,17 @@ def test_a_table_that_does_not_want_it(lake: FakeLake) -> None:
     assert (wanted.compacted, wanted.switch.source) == (True, SwitchSource.ARGUMENT)
 
 
+def test_who_asks_for_it_need_not_care_what_others_say(lake: FakeLake) -> None:
+    """Databricks writes `auto` there, which Delta's own hook does not read."""
+    table_of(lake, 4, **{AUTO_COMPACT: "auto"})
+    result = hook()
+    assert (result.status, result.reason) == (
+        AutoCompactStatus.FAILED,
+        "delta.autoOptimize.autoCompact is `auto`, neither true nor false",
+    )
+    assert hook(enabled=True).compacted
+
+
 def test_a_faster_writer_wins(lake: FakeLake) -> None:
     table = table_of(lake, 4)
     lake.at("commit", lambda where: where.table.delete_file("f0"), times=1)
