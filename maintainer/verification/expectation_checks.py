@@ -64,7 +64,7 @@ def check_expectations(
         validated = validate(after, asked, "expectations")
         success = bool(document.get("success", True) and validated.document["success"])
         document = {**document, **validated.document, "success": success}
-        if len(validated.assertions) != len(asked):  # it could not be run at all
+        if not validated.is_run:
             return CheckedExpectations(validated.assertions, (("expectations", document),), {})
         verdicts.update(zip(asked, validated.assertions, strict=True))
     documents = [("expectations", document)]
@@ -79,7 +79,8 @@ def check_expectations(
     if again:
         validated = validate(before, tuple(again), "expectations-before")
         documents.append(("expectations-before", validated.document))
-        for expectation, verdict in zip(again, validated.assertions, strict=False):
+        # What could not be run at all says nothing of any expectation: it excuses none.
+        for expectation, verdict in zip(again, validated.assertions, strict=True) if validated.is_run else ():
             if verdict.outcome == verdicts[expectation].outcome:
                 result = "failed" if verdict.outcome == Verdict.FAIL else "could not be checked"
                 notes[expectation] = f"{result} before as well, at version {before}"

@@ -53,6 +53,11 @@ class Validated:
     assertions: tuple[Assertion, ...]
     document: dict[str, Any]
 
+    @property
+    def is_run(self) -> bool:
+        """Whether the expectations were run; else one assertion in the place of all says why not."""
+        return _ERROR not in self.document
+
 
 def preflight(expectations: tuple[CheckedExpectation, ...] = ()) -> None:
     """Import Great Expectations and build every expectation, before anything is changed.
@@ -112,10 +117,10 @@ def validate_frame(frame: object, name: str, expectations: Sequence[CheckedExpec
 
     briefly = run(expectations, "BOOLEAN_ONLY")
     failed = [number for number, asserted in enumerate(briefly.assertions) if asserted.outcome != Verdict.PASS]
-    if not failed or _ERROR in briefly.document:
+    if not failed or not briefly.is_run:
         return briefly
     again = run([expectations[number] for number in failed], "SUMMARY")
-    if _ERROR in again.document:
+    if not again.is_run:
         return again
     assertions = list(briefly.assertions)
     for number, asserted in zip(failed, again.assertions, strict=True):

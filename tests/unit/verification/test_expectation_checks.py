@@ -95,8 +95,20 @@ def test_a_verdict_of_version_0_is_carried_as_such_and_none_after_a_commit_witho
 
 def test_a_validation_that_could_not_run_is_said_as_it_is() -> None:
     def broken(version: int, expectations: tuple[CheckedExpectation, ...], name: str) -> Validated:
-        return Validated((Assertion(name, Verdict.ERROR, version, error="no room"),), {"success": False})
+        document = {"success": False, "error": "no room"}
+        return Validated((Assertion(name, Verdict.ERROR, version, error="no room"),), document)
 
-    done = check_expectations(EVERYTHING, (0, 1), broken, {}, has_same_rows=True)
-    assert [each.error for each in done.assertions] == ["no room"]
-    assert done.verdicts == {}
+    for expectations in (EVERYTHING, (HOLDS,)):
+        done = check_expectations(expectations, (0, 1), broken, {}, has_same_rows=True)
+        assert [(each.error, each.failed_before) for each in done.assertions] == [("no room", False)]
+        assert done.verdicts == {}
+
+
+def test_a_validation_that_could_not_run_on_the_version_before_excuses_nothing() -> None:
+    def broken_before(version: int, expectations: tuple[CheckedExpectation, ...], name: str) -> Validated:
+        if version == 1:
+            return Runs({1: OUTCOMES})(version, expectations, name)
+        return Validated((Assertion(name, Verdict.ERROR, version, error="no room"),), {"error": "no room"})
+
+    done = check_expectations((ERRS, FAILS), (0, 1), broken_before, {}, has_same_rows=False)
+    assert [each.failed_before for each in done.assertions] == [False, False]
