@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from maintainer.delta.log.actions import to_physical
+from maintainer.delta.log.actions import PartitionNames, to_physical
 from maintainer.delta.log.schema_names import indexed_schema, table_schema
 from maintainer.delta.log.statistics_columns import statistics_columns
 from maintainer.delta.proof.footers import Bounds, field_ids, row_groups, stored_bounds, stored_type
@@ -203,11 +203,17 @@ def rows_here(
         TransferError: The file of a deletion vector cannot be brought here.
     """
     schema, partition_columns = table_schema(metadata)
+    names = PartitionNames.of(metadata)
+
+    def of_partition(add: Mapping[str, Any]) -> ComparedFile:
+        text = repr(names.texts_of(add.get("partitionValues"))).encode()
+        return replace(file_here(table, here, add), weight=int.from_bytes(hashlib.sha256(text).digest()[:8], "big"))
+
     return measure_by_duckdb(
         compared_columns(schema, partition_columns),
         statistics_columns(schema, partition_columns),
-        [file_here(table, here, add) for add in sources],
-        [_with_footer(file_here(table, here, add)) for add in written],
+        [of_partition(add) for add in sources],
+        [_with_footer(of_partition(add)) for add in written],
         on_compared,
     )
 

@@ -52,13 +52,19 @@ that are not there, and the JVM that was to be started ends before it began.
 class ComparedFile:
     """A file of either side: its local path, its statistics as the log has them, the numbers of soft-deleted rows.
 
-    ``row_groups`` are what the footer of a new file says, to be judged.
+    ``row_groups`` are what the footer of a new file says, to be judged. ``weight`` is another one for each partition:
+    rows that changed places between two do not make up for one another.
     """
 
     path: str
     stats: str | None = None
     deleted_rows: tuple[int, ...] = ()
     row_groups: tuple[RowGroup, ...] = ()
+    weight: int = 1
+
+    def digest(self, rows: int, first: int | None, second: int | None) -> Fingerprint:
+        """Return the fingerprint of rows of the file from the sums of their hashes."""
+        return Fingerprint(int(rows), (self.weight * int(first or 0), self.weight * int(second or 0)))
 
 
 def measure_by_duckdb(
@@ -275,7 +281,7 @@ def _of_each(
     statistics: tuple[StatisticsColumn, ...],
     files: Sequence[ComparedFile],
 ) -> tuple[Fingerprint, dict[str, _RowsOfFile]]:
-    """Add up the rows of files, and take the figures of each by its path where columns with ``statistics`` are given.
+    """Add up the rows of files, and take the figures of each by its path: rows, and those of ``statistics``.
 
     The rows are read once. A file with deleted rows comes alone.
     """
@@ -286,17 +292,13 @@ def _of_each(
     types = {column.stored: column.duckdb_type for column in columns if column.kind == "nested"}
     parts = ["count(*)", *sums, *figure_parts(statistics, stored, types)]
     rows_of, arguments = _rows_of(paths, deleted_rows)
-    if len(files) == 1 or not statistics:
-        lines = connection.execute(f"SELECT {', '.join(parts)} FROM {rows_of}", arguments).fetchall()
-        lines = [(paths[0], *line) for line in lines]
-    else:
-        name = f"file of {len(stored)} {max(stored, key=len, default='')}"  # longer than any column's
-        rows_of = rows_of.replace("filename=false", f"filename='{name.replace(chr(39), chr(39) * 2)}'")
-        query = f"SELECT {sql_name(name)}, {', '.join(parts)} FROM {rows_of} GROUP BY 1"
-        lines = connection.execute(query, arguments).fetchall()
+    file_at = {file.path: file for file in files}
+    name = f"file of {len(stored)} {max(stored, key=len, default='')}"  # longer than any column's
+    rows_of = rows_of.replace("filename=false", f"filename='{name.replace(chr(39), chr(39) * 2)}'")
+    query = f"SELECT {sql_name(name)}, {', '.join(parts)} FROM {rows_of} GROUP BY 1"
     total, of_files = Fingerprint(0, (0, 0)), {}
-    for path, rows, first, second, *of_columns in lines:
-        total += Fingerprint(int(rows), (int(first or 0), int(second or 0)))
+    for path, rows, first, second, *of_columns in connection.execute(query, arguments).fetchall():
+        total += file_at[path].digest(rows, first, second)
         of_files[path] = rows, of_columns
     nothing = (0, [0 if "count(" in part else None for part in parts[3:]])
     return total, {path: of_files.get(path, nothing) for path in paths}
@@ -320,9 +322,7 @@ def _of_new_file(
     stored = _stored_columns(connection, [file.path])
     sums = _sums(_source(connection, columns, stored, [file.path], is_new=True))
     lines = _by_row_group(connection, file, ["count(*)", *sums, *_figure_parts(statistics, stored, file)])
-    total = Fingerprint(0, (0, 0))
-    for rows, first, second, *_ in lines:
-        total += Fingerprint(int(rows), (int(first or 0), int(second or 0)))
+    total = sum((file.digest(*line[:3]) for line in lines), Fingerprint(0, (0, 0)))
     return total, _judged_by_footer(statistics, file, [(line[0], line[3:]) for line in lines])
 
 

@@ -11,13 +11,15 @@ import threading
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from maintainer.delta.log.statistics_columns import StatisticsColumn, statistics_columns
+from maintainer.delta.proof.rows_here import rows_here
 from maintainer.delta.proof.second_engine.column_values import CannotCompareError, compared_columns
 from maintainer.delta.proof.second_engine.duckdb_rows import (
     ComparedFile,
@@ -100,6 +102,35 @@ def test_the_last_of_all_times_and_the_first_are_no_nulls(tmp_path: Path, kind: 
             assert figures is not None
             assert bool(figures.outside) == is_outside, (time, side)
     assert len(found) == 6
+
+
+@pytest.mark.parametrize("has_statistics", [True, False])
+def test_rows_that_changed_places_between_partitions_are_other_rows(tmp_path: Path, has_statistics: bool) -> None:
+    """The log alone says of which partition they are: over all partitions of a batch they are the same."""
+    fields = [
+        {"name": name, "type": kind, "nullable": True, "metadata": {}}
+        for name, kind in (("id", "long"), ("p", "string"))
+    ]
+    metadata = {"schemaString": json.dumps({"type": "struct", "fields": fields}), "partitionColumns": ["p"]}
+    rows = {"a": [1, 2], "b": [3, 4], None: [5]}
+    table, here = (
+        cast("Any", SimpleNamespace(uri=lambda path: path, path=lambda uri: str(tmp_path / uri))) for _ in "12"
+    )
+
+    def file(name: str, value: str | None, ids: list[int]) -> dict[str, Any]:
+        pq.write_table(pa.table({"id": pa.array(ids, pa.int64())}), tmp_path / name)
+        stats = {"stats": json.dumps({"numRecords": len(ids)})} if has_statistics else {}
+        return {"path": name, "partitionValues": {"p": value}, **stats}
+
+    old = [file(f"{value}-{id_}", value, [id_]) for value, ids in rows.items() for id_ in ids]
+    new = [file(str(value), value, ids) for value, ids in rows.items()]
+    measured = rows_here(table, here, metadata, old, new)
+    assert (measured.read, measured.read.rows) == (measured.written, 5)
+    for one, other in (("a", "b"), ("b", "a")):
+        new[0 if one == "a" else 1] = file(f"{one}2", one, rows[other])
+    swapped = rows_here(table, here, metadata, old, new)
+    assert swapped.read.rows == swapped.written.rows
+    assert swapped.read != swapped.written
 
 
 @pytest.mark.parametrize("kind", ["double", "float", "long", "string"])
