@@ -144,13 +144,13 @@ class _Check:
             pairs.append(Pair(f"columns planned, for {when}", planned, f"columns {when}", columns))
         count = self._checks.row_count
         if count is not RowCountCheck.OFF:
-            how = "by scan" if count is RowCountCheck.SCAN else "by the log"
-            before, after = (
-                self._versions.row_count(self._facts, version, scan=count is RowCountCheck.SCAN, beside=beside)
-                for version, beside in ((self._before, self._after), (self._after, self._before))
-            )
+            is_scan = count is RowCountCheck.SCAN
+            before, after = self._rows(scan=is_scan)
+            if min(before, after) < 0:  # the log does not count the rows of each file
+                is_scan, (before, after) = True, self._rows(scan=True)
+            how = "by scan" if is_scan else "by the log"
             self._found = replace(self._found, rows_before=before, rows_after=after)
-            pairs.append(Pair(f"rows before, {how}", _known(before), f"rows after, {how}", _known(after)))
+            pairs.append(Pair(f"rows before, {how}", str(before), f"rows after, {how}", str(after)))
         if self._checks.content is ContentCheck.EXACT:
             differing = self._versions.rows_differ(self._facts, self._before, self._after)
             self._found = replace(self._found, content_equal=differing == 0)
@@ -163,6 +163,11 @@ class _Check:
         if missing or self._found.num_files_checked is not None:
             pairs.append(Pair("live files missing", str(len(missing)), "live files that may be missing", "0"))
         return tuple(pairs)
+
+    def _rows(self, *, scan: bool) -> list[int]:
+        """Count the rows of both versions; -1 where the log cannot say."""
+        both = ((self._before, self._after), (self._after, self._before))
+        return [self._versions.row_count(self._facts, version, scan=scan, beside=beside) for version, beside in both]
 
     def _missing(self) -> tuple[str, ...]:
         """Live files that are not on storage; what was missing at the version before is not this commit's."""
@@ -197,11 +202,6 @@ class _Check:
 
 def _column_list(columns: Sequence[str]) -> str:
     return json.dumps(list(columns), ensure_ascii=False)
-
-
-def _known(rows: int) -> str | None:
-    """A count as a figure; the log's -1 means that it cannot say, and two of those are not equal."""
-    return None if rows < 0 else str(rows)
 
 
 def _verdict(assertions: Sequence[Assertion]) -> Verdict:
