@@ -143,15 +143,15 @@ class AutoCompactStatus(StrEnum):
     COMPACTED = "compacted"
     DISABLED = "disabled"
     NOT_QUALIFIED = "not_qualified"
-    YIELDED = "yielded"  # another writer won; nothing of ours was committed
-    FAILED = "failed"  # nothing was committed, or its fate is in the reason
+    YIELDED = "yielded"  # another writer won; nothing of ours was committed (or only earlier batches)
+    FAILED = "failed"  # nothing was committed (or only earlier batches), or its fate is in the reason
 
 
 @dataclass(frozen=True, slots=True)
 class AutoCompactResult:
     """What came of one attempt: always a value, never an exception.
 
-    ``version`` is the commit's, None without one. ``reason`` says why in words. ``partitions`` are those that
+    ``version`` is the last commit's, None without one. ``reason`` says why in words. ``partitions`` are those that
     qualified, as in paths (``day=2026-11-20``; empty text for a table without partitions).
     """
 
@@ -169,4 +169,4 @@ class AutoCompactResult:
     @property
     def compacted(self) -> bool:
         """Whether it committed something."""
-        return self.status is AutoCompactStatus.COMPACTED
+        return self.version is not None

@@ -327,6 +327,7 @@ def test_what_had_landed_before_it_was_cancelled_is_in_the_result(
     assert result.reason == "not done within 0.5 s and cancelled; what had landed stays, up to version 2"
     assert result.metrics is not None
     assert (result.metrics.num_files_removed, table.version) == (2, 2)
+    assert result.compacted, "it committed something, however it ended"
 
 
 def test_a_commit_that_is_under_way_is_waited_for_and_told(lake: FakeLake) -> None:
