@@ -260,7 +260,11 @@ def _restore(storage: TableStorage, folder: str, file: TrashedFile) -> str | Non
     try:
         storage.files.move(source, goal)
     except FileExistsError:
-        return "there is a file in its place"
+        there = storage.status(goal)
+        if there is None or there.device_and_inode is None or there.device_and_inode != status.device_and_inode:
+            return "there is a file in its place"
+        with contextlib.suppress(Exception):  # a kill left it under both names: it is back
+            storage.delete(source)
     except Exception as error:
         return first_line_of(error)
     return None

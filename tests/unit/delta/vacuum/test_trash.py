@@ -96,6 +96,16 @@ def test_nothing_is_overwritten_and_a_changed_file_stays_in_the_trash(table: Age
     assert [line.partition(" (")[0] for line in again.refused] == ["p=ä/b.parquet"]
 
 
+def test_a_file_that_a_kill_left_under_both_names_is_back(table: AgedTable) -> None:
+    """It is moved by a second link, and then the first one goes."""
+    before = moved(table)
+    (table.path / "c.parquet").hardlink_to(trash_of(table) / "files" / "c.parquet")
+    receipt = undelete(LocalTable(table.path), table.table_id, "run-1", "t")
+    assert (receipt.num_files_restored, receipt.refused) == (3, ())
+    assert before.items() <= tree(table.path).items()
+    assert not trash_of_any(table)
+
+
 def test_another_tables_trash_and_another_run_are_refused(table: AgedTable) -> None:
     moved(table)
     for table_id, run_id in (("other", "run-1"), (table.table_id, "run-2"), (table.table_id, "../run-1")):
