@@ -96,8 +96,7 @@ def measure_by_duckdb(
             if source.deleted_rows:
                 other, rows_of_it = _of_each(connection, columns, judged, [source])
                 read, rows_read = read + other, {**rows_read, **rows_of_it}
-        target, num_written_bytes = Fingerprint(0, (0, 0)), 0
-        figures: list[RowFigures] = []
+        target, num_written_bytes, figures = Fingerprint(0, (0, 0)), 0, list[RowFigures]()
         on_compared(num_written_bytes)
         for file in written:
             other, figures_of_it = _of_new_file(connection, columns, statistics, file)
@@ -161,8 +160,7 @@ def _connected(paths: Sequence[str]) -> Iterator[duckdb.DuckDBPyConnection]:
     """
     import duckdb
 
-    strange = [path for path in paths if _GLOB & set(path)]
-    if strange:
+    if strange := [path for path in paths if _GLOB & set(path)]:
         raise CannotCompareError(f"DuckDB would take a path for a pattern: {strange[0]}")
     try:
         connection = _idle.pop()
@@ -171,6 +169,8 @@ def _connected(paths: Sequence[str]) -> Iterator[duckdb.DuckDBPyConnection]:
         threads = os.environ.get("OMP_NUM_THREADS") or str(os.cpu_count() or 1)
         connection = duckdb.connect(config={**_CONFIG, "threads": threads})
     try:
+        # INT96 has no zone; beside files whose times have one it would be taken for a time of this machine's.
+        connection.execute("SET TimeZone = 'UTC'")
         yield connection
     except duckdb.Error as error:  # one that failed may answer nothing any more
         raise CannotCompareError(f"DuckDB: {' '.join(str(error).split())[:300]}") from error

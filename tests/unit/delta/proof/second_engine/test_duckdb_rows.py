@@ -104,6 +104,29 @@ def test_the_last_of_all_times_and_the_first_are_no_nulls(tmp_path: Path, kind: 
     assert len(found) == 6
 
 
+def test_times_of_both_forms_are_the_same_wherever_the_machine_is(tmp_path: Path) -> None:
+    """Spark writes INT96 unless it is told otherwise, a rewrite of ours microseconds: the next one reads both."""
+    rows = pa.table({"t": pa.array([0, 1_593_561_600_000_000, None], pa.int64()).cast(pa.timestamp("us", "UTC"))})
+    for form in ("int96", "int64"):
+        pq.write_table(rows, tmp_path / form, use_deprecated_int96_timestamps=form == "int96")
+    code = """if True:
+        import sys
+        from maintainer.delta.proof.second_engine.column_values import compared_columns
+        from maintainer.delta.proof.second_engine.duckdb_rows import ComparedFile, measure_by_duckdb
+
+        columns = compared_columns({"fields": [{"name": "t", "type": "timestamp"}]}, ())
+        old = [ComparedFile(path) for path in sys.argv[1:]]
+        measured = measure_by_duckdb(columns, (), old, [old[1], old[1]])
+        print(measured.read == measured.written)
+    """
+    command = [sys.executable, "-c", code, str(tmp_path / "int96"), str(tmp_path / "int64")]
+    for zone in ("UTC", "Europe/Berlin"):
+        asked = subprocess.run(
+            command, env={**os.environ, "TZ": zone}, capture_output=True, text=True, timeout=60, check=True
+        )
+        assert asked.stdout == "True\n", zone
+
+
 @pytest.mark.parametrize("has_statistics", [True, False])
 def test_rows_that_changed_places_between_partitions_are_other_rows(tmp_path: Path, has_statistics: bool) -> None:
     """The log alone says of which partition they are: over all partitions of a batch they are the same."""
