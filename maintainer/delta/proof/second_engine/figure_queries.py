@@ -21,7 +21,8 @@ def figure_parts(
     ``also`` have no bounds in the log, and are to have extremes.
     """
     for column in statistics:
-        value = _path(column, types) if column.physical[0] in stored else "NULL"
+        # Of a null without a type DuckDB does not know which time it is.
+        value = _path(column, types) if column.physical[0] in stored else "CAST(NULL AS TIMESTAMP)"
         yield f"count(*) - count({value})"
         if has_bounds(column) or column in also:
             yield from (f"{side}({_extreme(value, column)})" for side in ("min", "max"))

@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -156,7 +157,7 @@ def test_rows_that_changed_places_between_partitions_are_other_rows(tmp_path: Pa
     assert swapped.read != swapped.written
 
 
-@pytest.mark.parametrize("kind", ["double", "float", "long", "string"])
+@pytest.mark.parametrize("kind", ["double", "float", "long", "string", "date", "timestamp", "timestamp_ntz"])
 def test_a_column_that_came_later_is_null_in_older_files_and_in_no_new_one(tmp_path: Path, kind: str) -> None:
     fields = [
         {"name": name, "type": of, "nullable": True, "metadata": {}} for name, of in (("id", "long"), ("c", kind))
@@ -165,10 +166,13 @@ def test_a_column_that_came_later_is_null_in_older_files_and_in_no_new_one(tmp_p
     old, new = (ComparedFile(str(tmp_path / f"{name}.parquet")) for name in ("old", "new"))
     rows = pa.table({"id": pa.array([1, 2, 3])})
     types = {"double": pa.float64(), "float": pa.float32(), "long": pa.int64(), "string": pa.string()}
+    types |= {"date": pa.date32(), "timestamp": pa.timestamp("us", "UTC"), "timestamp_ntz": pa.timestamp("us")}
     pq.write_table(rows, old.path)
     pq.write_table(rows.append_column("c", pa.nulls(3, types[kind])), new.path)
-    measured = measure_by_duckdb(columns, (), [old], [new])
+    statistics = statistics_columns({"fields": fields}, ())
+    measured = measure_by_duckdb(columns, statistics, [replace(old, stats='{"numRecords":3}')], [new])
     assert measured.read == measured.written
+    assert [of_file.nulls for of_file in measured.sources if of_file] == [(0, 3)]
     with pytest.raises(CannotCompareError, match="lacks the column c"):
         measure_by_duckdb(columns, (), [new], [old])
 
