@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from tests.integration.verification.forged_rows import Forgery, Plant, StatsChange, forge, read, write
+from tests.support.product import WrittenFile
 from tests.support.tables.forged_footers import exchange_bounds
 
 
@@ -173,18 +174,34 @@ def _partition(value: Callable[[Any], Any]) -> Plant:
     return plant
 
 
-def _partitions_exchanged(forgery: Forgery) -> bool:
-    first, *others = forgery.written
-    other = next(
-        (candidate for candidate in others if candidate.add["partitionValues"] != first.add["partitionValues"]), None
-    )
-    if other is None:
+def _exchange(first: WrittenFile, other: WrittenFile, *names: str) -> None:
+    for name in names:
+        first.add[name], other.add[name] = other.add[name], first.add[name]
+
+
+def _of_two_partitions(change: Callable[[Forgery, WrittenFile, WrittenFile], None]) -> Plant:
+    def plant(forgery: Forgery) -> bool:
+        first, *others = forgery.written
+        for other in others:
+            if other.add["partitionValues"] != first.add["partitionValues"]:
+                change(forgery, first, other)
+                return True
         return False
-    first.add["partitionValues"], other.add["partitionValues"] = (
-        other.add["partitionValues"],
-        first.add["partitionValues"],
-    )
-    return True
+
+    return plant
+
+
+def _partitions_exchanged(_: Forgery, first: WrittenFile, other: WrittenFile) -> None:
+    _exchange(first, other, "partitionValues")
+
+
+def _rows_exchanged(forgery: Forgery, first: WrittenFile, other: WrittenFile) -> None:
+    paths = [forgery.path(file) for file in (first, other)]
+    contents = [path.read_bytes() for path in paths]
+    for path, content in zip(paths, reversed(contents), strict=True):
+        path.write_bytes(content)
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    _exchange(first, other, "size", "stats")
 
 
 def _set(**fields: Any) -> Plant:
@@ -267,7 +284,8 @@ def _exchanged(*, up: bool) -> Plant:
 ACTION_FAULTS: dict[str, Plant] = {
     "a partition value is another one": _partition(lambda value: "1999-01-01" if value == "2024-02-29" else "9"),
     "a partition value is null": _partition(lambda value: None if value is not None else "9"),
-    "two files exchange their partitions": _partitions_exchanged,
+    "two files exchange their partitions": _of_two_partitions(_partitions_exchanged),
+    "two partitions exchange their rows": _of_two_partitions(_rows_exchanged),
     "a size is wrong": _size,
     "a file is added twice": _twice,
     "a file is written twice": _copied,
