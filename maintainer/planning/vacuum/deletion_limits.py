@@ -22,6 +22,7 @@ from maintainer.planning.property_plan import (
     interval_property_ms,
     property_of,
 )
+from maintainer.policy.property_names import canonical_name, parse_interval_ms
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 from maintainer.units import count_of, format_duration, format_size
 
@@ -49,10 +50,10 @@ def vacuum_horizon(table: TableInput) -> Horizon:
     """Return the horizon: the longest of everything that asks for files to be kept.
 
     That is the policy's retention, the table property ``delta.deletedFileRetentionDuration`` as it is now (seven
-    days where it is not set), seven days unless ``allowShortRetention``, the lag of every consumer, declared or read
-    from its checkpoint, and twice the longest write that the log knows of. What the log and the checkpoints say is in
-    ``facts.history``; without it the horizon is the least that will be kept. Of equal ones the first in this order is
-    named.
+    days where it is not set) or as the policy sets it, which comes first, seven days unless ``allowShortRetention``,
+    the lag of every consumer, declared or read from its checkpoint, and twice the longest write that the log knows of.
+    What the log and the checkpoints say is in ``facts.history``; without it the horizon is the least that will be kept.
+    Of equal ones the first in this order is named.
 
     Raises:
         TableError: T418, the table property cannot be read.
@@ -61,10 +62,13 @@ def vacuum_horizon(table: TableInput) -> Horizon:
     assert vacuum is not None
     retention = policy.place_of("vacuum.retention")
     property_ms = interval_property_ms(facts, DELETED_FILE_RETENTION, DELETED_FILE_RETENTION_DEFAULT_MS)
-    unset = " (Delta's default)" if property_of(facts, DELETED_FILE_RETENTION) is None else ""
+    whose = " (Delta's default)" if property_of(facts, DELETED_FILE_RETENTION) is None else ""
+    written = (value for key, value in policy.properties if canonical_name(key) == DELETED_FILE_RETENTION)
+    if (set_ms := max((parse_interval_ms(value) or 0 for value in written), default=0)) > property_ms:
+        property_ms, whose = set_ms, " (as the policy sets it)"
     wishes: list[_Wish] = [
         (vacuum.retention_seconds, f"vacuum.retention ({retention})", retention),
-        (-(-property_ms // 1000), f"table property {DELETED_FILE_RETENTION}{unset}", None),
+        (-(-property_ms // 1000), f"table property {DELETED_FILE_RETENTION}{whose}", None),
     ]
     if not vacuum.allow_short_retention:
         wishes.append((FLOOR_SECONDS, "the floor of seven days", policy.place_of("vacuum.allowShortRetention")))

@@ -90,6 +90,27 @@ def test_a_table_that_keeps_less_than_the_policy_is_raised_first_and_its_log_wit
     )
 
 
+@pytest.mark.parametrize("name", [FILES_PROPERTY, FILES_PROPERTY.upper()])
+@pytest.mark.parametrize("now", [None, "interval 10 days"])
+def test_what_the_policy_sets_the_table_to_counts_before_it_is_set(name: str, now: str | None) -> None:
+    """The property is set first: a deletion by the shorter one would be refused, or take what it is to keep."""
+    policy = replace(policy_of(), properties=((name, "interval 30 days"),))
+    gone = (removed("younger", days_ago=20), removed("older", days_ago=31))
+    facts = make_facts(properties={FILES_PROPERTY: now} if now else {}, removed_files=gone)
+    properties, vacuum = plan(policy, facts).steps
+    assert isinstance(properties, SetPropertiesStep)
+    assert isinstance(vacuum, VacuumStep)
+    assert [file.path for file in vacuum.files] == ["older"]
+    assert vacuum.retention_seconds == 30 * DAY_SECONDS
+    assert vacuum.decided_by == f"table property {FILES_PROPERTY} (as the policy sets it)"
+
+
+def test_a_shorter_property_of_the_policy_counts_once_the_table_has_it() -> None:
+    policy = replace(policy_of(), properties=((FILES_PROPERTY, "interval 8 days"),))
+    facts = make_facts(properties={FILES_PROPERTY: "interval 30 days"}, removed_files=(removed("a", days_ago=20),))
+    assert [type(step) for step in plan(policy, facts).steps] == [SetPropertiesStep]
+
+
 def test_a_consumer_that_is_as_new_as_now_needs_nothing_longer() -> None:
     """A position that is ahead of our clock asks for no time, and one a second back for a second."""
     policy = policy_of(retention_seconds=0, allow_short_retention=True)
