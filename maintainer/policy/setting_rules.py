@@ -238,7 +238,8 @@ def _cluster(settings: Settings) -> Iterator[SettingFinding]:
 def _vacuum(settings: Settings) -> Iterator[SettingFinding]:
     if settings.values.get("vacuum.deleteUntracked") is True and settings.values.get("vacuum.mode") == "lite":
         message = "is never done in mode lite, which does not list the folder"
-        yield SettingFinding("P307", ("vacuum", "deleteUntracked"), message, "write `mode: auto`, or remove it")
+        help, across = "write `mode: auto`, or `deleteUntracked: false`", f"deleteUntracked {message}"
+        yield SettingFinding("P307", ("vacuum", "deleteUntracked"), message, help, ("vacuum", "mode"), across=across)
     retention, untracked = settings.number("vacuum.retention"), settings.number("vacuum.untrackedAge")
     shortest = SAFE_SECONDS if retention is None else retention
     if untracked is not None and untracked < shortest:

@@ -266,6 +266,20 @@ def test_what_a_rule_does_not_match_anyway_is_not_left_out_by_it(tmp_path: Path)
             {"policies/t.yml": "table: s.t\nvacuum: {}\nconsumers: [{name: a, maxLag: 9d}]\n"},
             ["policies/t.yml:4:12 P305"],
         ),
+        (  # what the higher level adds would never be done
+            {
+                "maintainer.yml": "defaults: {vacuum: {mode: lite}}\n",
+                "policies/t.yml": "table: s.t\nvacuum:\n  deleteUntracked: true\n",
+            },
+            ["policies/t.yml:4:20 P307"],
+        ),
+        (
+            {
+                "maintainer.yml": "defaults: {vacuum: {deleteUntracked: true}}\n",
+                "policies/t.yml": "table: s.t\nvacuum:\n  mode: lite\n",
+            },
+            ["policies/t.yml:4:9 P307"],
+        ),
         (  # one file alone: its own check speaks, once
             {"policies/t.yml": "table: s.t\noptimize: {minFileSize: 2GiB, maxFileSize: 1GiB}\n"},
             ["policies/t.yml:3:25 P302"],
