@@ -179,10 +179,14 @@ def _setting_at(path: Path, merged: Merged) -> tuple[str, Setting]:
 def _incomplete(resolution: Resolution) -> Iterator[Diagnostic]:
     """Report settings that lack another one, which any level could have given."""
     merged, policy = resolution.merged, resolution.policy
-    mode = merged.get("optimize.zorder.mode")
-    if mode is not None and mode.document is not None and merged.get("optimize.zorder.columns") is None:
-        help = "set `optimize.zorder.columns` in the same file or below"
-        yield _at(mode, "P306", f"`{policy.table}` has a Z-order mode and no columns", help)
+    zorder = {keys[-1]: setting for keys, setting in merged.leaves.items() if keys[:2] == ("optimize", "zorder")}
+    for key, setting in zorder.items() if "columns" not in zorder else ():
+        # Defaults and rules may say how a Z-order is done for tables that have one; a mode asks for one.
+        if setting.document is not None and (key == "mode" or setting.level > Level.RULE):
+            severity = Severity.ERROR if key == "mode" else Severity.WARNING
+            help = "set `optimize.zorder.columns` in the same file or below"
+            yield _at(setting, "P306", f"`{policy.table}` has a Z-order {key} and no columns", help, severity)
+            break
     auto, smallest = policy.auto_compact, merged.get("autoCompact.minFileSize")
     if auto is None or smallest is None or smallest.document is None or auto.max_file_size_bytes is not None:
         return

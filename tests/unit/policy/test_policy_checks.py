@@ -352,6 +352,19 @@ def test_a_mode_without_columns_is_an_error_where_the_mode_is(tmp_path: Path) ->
     assert project.diagnostics[0].message == "`s.a` has a Z-order mode and no columns"
 
 
+@pytest.mark.parametrize("key", ["batchBytes: 5GiB", "strategies: [unindexed]", "tableProperties: honour"])
+def test_what_a_table_says_of_a_z_order_without_columns_is_not_passed_over(tmp_path: Path, key: str) -> None:
+    files = {"maintainer.yml": "defaults: {optimize: {zorder: {revision: 3}}}\n",
+             "policies/_profiles/p.yml": "optimize: {zorder: {columns: [id]}}\n",
+             "policies/a.yml": f"table: s.a\noptimize: {{zorder: {{{key}}}}}\n",
+             "policies/b.yml": f"table: s.b\nextends: [p]\noptimize: {{zorder: {{{key}}}}}\n",
+             "policies/c.yml": "table: s.c\n"}  # fmt: skip
+    project = loaded(tmp_path, files)
+    (finding,) = project.diagnostics
+    assert (finding.place.rpartition(":")[0], finding.code, finding.is_error) == ("policies/a.yml:3", "P306", False)
+    assert finding.message == f"`s.a` has a Z-order {key.partition(':')[0]} and no columns"
+
+
 def test_a_project_file_that_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
     root = write_project(tmp_path, {"policies/a.yml": "table: s.a\n"})
     (root / "maintainer.yml").write_bytes(b"version: 1\n\xff\n")
