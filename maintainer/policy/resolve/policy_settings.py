@@ -21,6 +21,7 @@ MOST = 2**63 - 1
 _COLUMN = {"description": "A column; nested names are dotted.", "minLength": 1, "maxLength": 500}
 NAME = "^[^\\t\\n]+$"
 _EXPECTATION = {"description": "One expectation with its arguments.", "additionalProperties": True, "maxProperties": 50}
+_NO_SIZE = "write a size like `128MiB`, or remove it"
 _NO_LIMIT = "remove it for no limit; `suspend:` leaves a table alone"
 
 
@@ -237,9 +238,9 @@ class AutoCompactPolicy:
     enabled: bool = setting(True, key="")
     min_num_files: int | None = setting(minimum=2, maximum=2**31 - 1, unit="files", example=50)
     """The hook compacts a partition when it has this many small files, counted in the table's log."""
-    min_file_size_bytes: int | None = size(example="64MiB")
+    min_file_size_bytes: int | None = size(above_zero=_NO_SIZE, example="64MiB")
     """Files smaller than this are small for the hook. Default: half of its `maxFileSize`."""
-    max_file_size_bytes: int | None = size(example="128MiB")
+    max_file_size_bytes: int | None = size(above_zero=_NO_SIZE, example="128MiB")
     """Size of the files that the hook writes."""
     modified_partitions_only: bool | None = setting(example=True)
     """Whether the hook considers only partitions written since the last auto compaction."""

@@ -96,6 +96,8 @@ from tests.support.policies.policy_reading import HEAD, findings_of, only_findin
             "optimize.rewrite.sortBy[1]: is the same column as `a`: Delta's names have no case",
         ),
         ("optimize: {cluster: {minCubeSize: 0}}", "P307", 35, "optimize.cluster.minCubeSize: must be larger than 0"),
+        ("autoCompact: {maxFileSize: 0}", "P307", 28, "autoCompact.maxFileSize: must be larger than 0"),
+        ("autoCompact: {minFileSize: 0B}", "P307", 28, "autoCompact.minFileSize: must be larger than 0"),
         ("window: [{from: 22:00, to: 22:00}]", "P308", 28, "window[0].to: the window closes when it opens"),
         ("consumers: [{name: a}]", "P317", 13, "consumers[0]: says nothing about what vacuum must keep"),
         (
