@@ -284,10 +284,14 @@ def _consumers(settings: Settings) -> Iterator[SettingFinding]:
             yield SettingFinding("P207", ("consumers", position, "name"), message, "give each its own name", other)
 
 
+_WHOLE_DAY = "[{from: 00:00, to: 12:00}, {from: 12:00, to: 00:00}]"
+
+
 def _windows(settings: Settings) -> Iterator[SettingFinding]:
     for position, window in settings.items("window"):
         if isinstance(window, dict) and window.get("from") is not None and window["from"] == window.get("to"):
-            help, path = "for a whole day leave the window out; otherwise change one of the two", ("window", position)
+            path: Path = ("window", position)
+            help = f"change one of the two; a whole day is two windows, `{_WHOLE_DAY}`, each with its `days`"
             yield SettingFinding("P308", (*path, "to"), "the window closes when it opens", help, (*path, "from"))
 
 

@@ -226,6 +226,16 @@ def test_a_retention_below_a_consumers_lag_names_the_line_of_the_lag() -> None:
     assert finding.help == "consumers[0].maxLag is on line 6; make the retention at least `10d`"
 
 
+def test_the_help_for_a_whole_day_is_a_policy_that_is_valid_and_open_all_day() -> None:
+    help = only_finding(HEAD + "window: [{days: [sat], from: 00:00, to: 00:00}]\n").help
+    written = "[{from: 00:00, to: 12:00}, {from: 12:00, to: 00:00}]"
+    assert help == (
+        f"window[0].from is on line 3; change one of the two; a whole day is two windows, `{written}`, each with its "
+        "`days`"
+    )
+    assert findings_of(f"{HEAD}window: {written.replace('{', '{days: [sat], ')}\n") == []
+
+
 def test_the_help_for_an_interval_is_the_interval() -> None:
     assert (
         only_finding(HEAD + "properties: {delta.logRetentionDuration: P1DT12H}\n").help
