@@ -146,6 +146,17 @@ def _check_table(text: str) -> Refusal | None:
     return None
 
 
+_NOT_OF_A_GLOB = re.compile(r"^(?:[!^%]|\.\*)|%$|,\s|\{[^{}]*,[^{}]*\}|^\s|\s$")
+
+
+def _check_glob(text: str) -> Refusal | None:
+    """Refuse lists, negations and patterns of other tools: as a glob they fit no table, and exclude none."""
+    if not _NOT_OF_A_GLOB.search(text):
+        return None
+    help = "write each glob as an item of its own, with `*` for any characters, and what is left out under `exclude`"
+    return Refusal("P205", f"{_quoted(text)} is read as one glob, which fits no table", help)
+
+
 def _nearest_expectation(name: str) -> str | None:
     """Return the expectation that was likely meant, never its opposite: `not` stays where it is or was meant to be."""
     # Great Expectations writes its classes as `ExpectColumnValuesToNotBeNull`.
@@ -181,6 +192,7 @@ _CHECKS: dict[str, Callable[[str], Refusal | None]] = {
     "timezone": _check_timezone,
     "predicate": _check_predicate,
     "table": _check_table,
+    "glob": _check_glob,
     "expectation": _check_expectation,
 }
 

@@ -263,6 +263,24 @@ def test_a_rule_by_size_sets_nothing_that_tables_are_selected_by() -> None:
     ]
 
 
+@pytest.mark.parametrize("key", ["tables", "exclude"])
+@pytest.mark.parametrize(
+    "glob", ["!s.tmp", "s.tmp, s.old", "s.{tmp,old}", " s.tmp", "s.tmp ", "s.%", "%_tmp", "^s.tmp", ".*_tmp"]
+)
+def test_what_other_tools_read_as_more_than_a_glob_is_no_item_that_matches_nothing(key: str, glob: str) -> None:
+    """Of several items nobody would notice the one that matches nothing: what it excludes is deleted in."""
+    items = {"tables": '["s.*"]', key: f'["s.a", "{glob}"]'}
+    match = ", ".join(f"{name}: {item}" for name, item in items.items())
+    finding = only_finding(f"version: 1\nmatch: {{{match}}}\nvacuum: {{}}\n")
+    assert (finding.code, finding.is_error, finding.span.line) == ("P205", True, 2)
+    assert finding.message.startswith(f"match.{key}[1]: `{glob}` ")
+
+
+@pytest.mark.parametrize("glob", ["*_tmp", "s.t[!0-9]*", "lake/a,b/*", "s3://bucket/{id}/*", "./tmp/*", "s.été?"])
+def test_globs_that_are_right(glob: str) -> None:
+    assert findings_of(f'version: 1\nmatch: {{tables: ["s.*"], exclude: ["{glob}"]}}\nvacuum: {{}}\n') == []
+
+
 def test_an_environment_has_no_catalog() -> None:
     finding = only_finding("version: 1\nenvironments: {dev: {catalog: c}}\n", "maintainer.yml")
     assert (finding.code, finding.message) == ("P201", "unknown key `catalog` in environments.dev")
