@@ -6,7 +6,14 @@ Words of other tools and first guesses are in a table; the homes of all other ke
 from __future__ import annotations
 
 from maintainer.policy.diagnostics import did_you_mean, nearest
-from maintainer.policy.schema.schema_keys import MANY_TABLES, POLICY_SCHEMA, PROJECT_SCHEMA, either, keys_of
+from maintainer.policy.schema.schema_keys import (
+    FALSE_WORDS,
+    MANY_TABLES,
+    POLICY_SCHEMA,
+    PROJECT_SCHEMA,
+    either,
+    keys_of,
+)
 from maintainer.policy.yaml.yaml_document import Path
 
 RUN_DIR_WENT = (
@@ -23,7 +30,9 @@ _TABLE_WORDS = {
     "enabled": "to leave the table alone write `suspend: {reason: ...}`; without it the table is maintained",
     "optimize.enabled": "compaction is always on; `when:` says from how many small files it is worth it, and "
     "`suspend: {reason: ...}` at the top level leaves the whole table alone",
-    "vacuum.enabled": "leave `vacuum` out: without it nothing is deleted",
+    "vacuum.enabled": "leave `vacuum` out here, and in defaults, rules and profiles that reach the table: without any, "
+    "nothing is deleted; `match.exclude` in a rule leaves a table out",
+    "suspend.enabled": "remove `suspend`: only with it is a table left alone",
     "compact": _COMPACTION,
     "compaction": _COMPACTION,
     "schedule": _SCHEDULE,
@@ -80,6 +89,11 @@ def unknown_key_help(key: str, known: list[str], path: Path, file: str) -> str:
     if path == ("spark",):
         return _SPARK
     return "known here: " + ", ".join(known) if known else "no key is allowed here"
+
+
+def switch_help(value: object, path: Path, file: str) -> str | None:
+    """Say how a map is done without, to whoever wrote `false` in its place; None for any other value or map."""
+    return _word_help("enabled", path, file) if str(value).lower() in FALSE_WORDS else None
 
 
 def _word_help(key: str, path: Path, file: str) -> str | None:

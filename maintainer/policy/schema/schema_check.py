@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from maintainer.policy.diagnostics import Diagnostic, SourceSpan
 from maintainer.policy.schema.formats import check_format, schema_validator
-from maintainer.policy.schema.key_homes import unknown_key_help
+from maintainer.policy.schema.key_homes import switch_help, unknown_key_help
 from maintainer.policy.schema.schema_keys import (
     POLICY_SCHEMA,
     PROJECT_SCHEMA,
@@ -268,7 +268,7 @@ class _SchemaCheck:
             return self._not_allowed(schema, value, path)
         source = self._source(value, path)
         message = f"{dotted(path)} must be {expected(schema)}, not {f'`{source}`' if source else shown(value)}"
-        help = type_help(schema, value, source)
+        help = switch_help(value, path, _SCHEMAS.get(self._kind, POLICY_SCHEMA)) or type_help(schema, value, source)
         if isinstance(value, dict) and path[-2:-1] in _OF_WHOLE_NAMES:
             help = f"write each name in one piece: `{_joined(str(path[-1]), value)}: ...`"
         return self._document.error_at(path, "P203", message, help, at_key=is_collection)

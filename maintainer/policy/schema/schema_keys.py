@@ -169,7 +169,7 @@ _UNIT_HELP = {
     "duration": "write a duration like `7d`, `36h`, `1d 12h` or ISO 8601 `P7D`",
 }
 _TRUE_WORDS = frozenset({"yes", "y", "on", "true", "1"})
-_FALSE_WORDS = frozenset({"no", "n", "off", "false", "0"})
+FALSE_WORDS = frozenset({"no", "n", "off", "false", "0"})
 
 
 def dotted(path: DataPath) -> str:
@@ -225,8 +225,8 @@ def type_help(schema: JsonObject, value: object, source: str | None = None) -> s
         return _UNIT_HELP[format]
     if "boolean" in types and isinstance(value, (str, int, float)):
         word = str(value).lower()
-        if word in _TRUE_WORDS | _FALSE_WORDS:
-            return f"write `{'false' if word in _FALSE_WORDS else 'true'}`"
+        if word in _TRUE_WORDS | FALSE_WORDS:
+            return f"write `{'false' if word in FALSE_WORDS else 'true'}`"
     if "integer" in types and isinstance(value, (str, float)):
         digits = str(value).replace("_", "").replace(",", "").removesuffix(".0")
         if digits.isdigit() and digits.isascii() and len(digits) < 19:
