@@ -353,5 +353,5 @@ class LimitsPolicy:
     """Most files to rewrite."""
     max_deletes: int | None = setting(minimum=1, maximum=MOST, unit="files", note="no limit", example=100000)
     """Most files a vacuum may delete."""
-    timeout_seconds: int = duration("3h", above_zero=_NO_LIMIT)
+    timeout_seconds: int = duration("3h", above_zero="write the longest time, such as `12h`; without it, that is 3h")
     """Most time for one table."""

@@ -238,7 +238,8 @@ class _SchemaCheck:
             case rule:
                 word = {"minimum": "at least", "maximum": "at most"}[str(rule)]
                 message = f"{name} must be {word} {limit}, not {shown(value)}"
-                return self._document.error_at(path, "P206", message, example_help(schema))
+                help = "remove it for no limit" if schema.get("x-default") == "no limit" else example_help(schema)
+                return self._document.error_at(path, "P206", message, help)
 
     def _repeated(self, items: list[Any], path: Path) -> Iterator[Diagnostic]:
         seen: set[tuple[type, object]] = set()

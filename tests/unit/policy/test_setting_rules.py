@@ -220,6 +220,19 @@ def test_what_is_right(lines: str) -> None:
     assert findings_of(f"{HEAD}{lines}\n") == []
 
 
+@pytest.mark.parametrize(
+    ("limit", "help"),
+    [
+        ("maxBytes: 0", "remove it for no limit; `suspend:` leaves a table alone"),
+        ("maxFiles: 0", "remove it for no limit"),
+        ("maxDeletes: -1", "remove it for no limit"),
+        ("timeout: 0s", "write the longest time, such as `12h`; without it, that is 3h"),
+    ],
+)
+def test_the_help_for_a_limit_of_nothing_is_what_holds_without_it(limit: str, help: str) -> None:
+    assert only_finding(f"{HEAD}limits: {{{limit}}}\n").help == help
+
+
 def test_a_retention_below_a_consumers_lag_names_the_line_of_the_lag() -> None:
     finding = only_finding(HEAD + "vacuum: {retention: 7d}\nconsumers:\n- name: a\n  maxLag: 10d\n")
     assert (finding.code, finding.span.line) == ("P305", 3)
