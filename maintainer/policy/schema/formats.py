@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from datetime import date
+from datetime import date, datetime, timedelta
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, available_timezones
@@ -96,14 +96,25 @@ _IANA_NAME = re.compile(r"[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*")
 """A small letter begins what each machine has of its own, such as ``localtime``."""
 
 
+_ONE_OFFSET = re.compile(r"[EHM]ST|Etc/GMT[+-][1-9][0-9]?")
+
+
+def _one_offset(name: str, zone: ZoneInfo) -> Refusal | None:
+    """Warn of a zone without summer time where its name lets people expect one, or the opposite sign."""
+    if not _ONE_OFFSET.fullmatch(name):
+        return None
+    hours = (datetime(2026, 7, 1, tzinfo=zone).utcoffset() or timedelta()) // timedelta(hours=1)
+    help = "write a place, like `Europe/Berlin`; where no summer time is meant, one that has none"
+    return Refusal("P314", f"`{name}` is UTC{hours:+} all year", help, Severity.WARNING)
+
+
 def _check_timezone(name: str) -> Refusal | None:
     if name == "UTC":
         return None
     with suppress(OSError, ValueError, KeyError):
         # The characters first: ZoneInfo reads a file of that name.
         if _IANA_NAME.fullmatch(name):
-            ZoneInfo(name)
-            return None
+            return _one_offset(name, ZoneInfo(name))
     if _ABBREVIATION.fullmatch(name):  # a near one would be the time of another place
         help = "abbreviations and offsets are no time zones: write a place, like `Europe/Berlin`; or `UTC`"
     elif near := nearest_table(name, _timezones()):

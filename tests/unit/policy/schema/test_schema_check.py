@@ -246,6 +246,22 @@ def test_one_finding(line: str, code: str, column: int, message: str, help: str 
         assert finding.help == help
 
 
+@pytest.mark.parametrize(
+    ("zone", "offset"), [("EST", "-5"), ("HST", "-10"), ("Etc/GMT+2", "-2"), ("Etc/GMT-14", "+14")]
+)
+def test_a_zone_that_is_one_offset_all_year_is_told_with_its_sign(zone: str, offset: str) -> None:
+    """`Etc/GMT+2` is behind UTC, and with EST a window in New York opens an hour late all summer."""
+    finding = only_finding(f"{HEAD}window: [{{from: 22:00, to: 04:00, timezone: {zone}}}]\n")
+    assert (finding.code, finding.is_error, finding.span.column) == ("P314", False, 45)
+    assert finding.message == f"window[0].timezone: `{zone}` is UTC{offset} all year"
+    assert only_finding(f"version: 1\ntimezone: {zone}\n", "maintainer.yml").code == "P314"
+
+
+@pytest.mark.parametrize("zone", ["UTC", "GMT", "Etc/UTC", "Etc/GMT", "EST5EDT", "CET", "America/Panama"])
+def test_a_zone_in_which_nobody_errs_is_right(zone: str) -> None:
+    assert findings_of(f"{HEAD}window: [{{from: 22:00, to: 04:00, timezone: {zone}}}]\n") == []
+
+
 def test_a_key_of_another_map_is_sent_home() -> None:
     assert only_finding(HEAD + "retention: 7d\n").help == "`retention` belongs under `vacuum`"
     assert only_finding(HEAD + "optimize: {tables: [x]}\n").help == "`tables` belongs under `match`"
