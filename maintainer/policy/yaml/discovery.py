@@ -126,6 +126,9 @@ def _yaml_files(folder: Path, root: Path, findings: list[Diagnostic]) -> Iterato
             help = "keep only policies under policies/, or cut the fleet into several projects"
             message = f"there are more than {MAX_FOLDERS:,} folders"
             raise ProjectError(message, code="E614", where=str(folder), help=help)
+        if TEST_FOLDER in folders and Path(parent) != root / POLICY_FOLDER:
+            not_read = f"this folder is not read: tests of policies are in {POLICY_FOLDER}/{TEST_FOLDER}"
+            findings.append(_about(Path(parent, TEST_FOLDER), root, not_read, "move its files there"))
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != TEST_FOLDER)
         findings.extend(_link(Path(parent, name), root) for name in folders if Path(parent, name).is_symlink())
         like_a_file = "this is a folder that is called like a policy; the files in it are read"

@@ -101,3 +101,15 @@ def test_a_file_that_somebody_may_take_for_a_policy(tmp_path: Path, name: str, s
     (tmp_path / "policies" / "t.yml").write_text("version: 1\ntable: a.b\n")
     (tmp_path / "policies" / name).write_text("")
     assert codes(load_project(tmp_path)) == (["P394"] if said else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("_tests/sales/a.yml", False), ("sales/_tests/a.yml", True), ("_profiles/_tests/a.yml", True)]
+)
+def test_a_folder_of_tests_that_nobody_reads_is_told(tmp_path: Path, name: str, said: bool) -> None:
+    for path, text in (("t.yml", "version: 1\ntable: a.b\n"), (name, "not read\n")):
+        (tmp_path / "policies" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "policies" / path).write_text(text)
+    folder = f"policies/{name.partition('_tests')[0]}_tests"
+    found = [(finding.code, finding.file, finding.is_error) for finding in load_project(tmp_path).diagnostics]
+    assert found == ([("P394", folder, False)] if said else [])
