@@ -268,17 +268,21 @@ def check_against_places(
         search: What was found there; None as long as nobody looked.
         named_by_files: The tables that files name.
     """
-    yield from _check_managing([rule for rule in rules if rule.manages], places)
+    own_names = [plain_name(table.ref) for table in named_by_files]
+    yield from _check_managing([rule for rule in rules if rule.manages], places, own_names)
     if search is not None and not (search.is_recorded or search.problems or search.notes):
         names = [table.plain_names for table in search.tables]
         names += [(plain_name(table.ref), *search.names_of(table.ref)) for table in named_by_files]
         yield from _check_excluded(rules, places, {name: of_table for of_table in names for name in of_table})
 
 
-def _check_managing(rules: Iterable[RuleSource], places: SearchPlaces) -> Iterator[Diagnostic]:
+def _check_managing(
+    rules: Iterable[RuleSource], places: SearchPlaces, own_names: Sequence[str]
+) -> Iterator[Diagnostic]:
     """Report rules to which no place is declared, or with a glob that fits nothing in the places.
 
-    Nothing is said where the list of places is there and empty.
+    Of what is excluded only globs of paths count, and those that fit no table with a file. Nothing is said where the
+    list of places is there and empty.
     """
     if places.none_yet:
         return
@@ -296,6 +300,12 @@ def _check_managing(rules: Iterable[RuleSource], places: SearchPlaces) -> Iterat
                 message = f"no table that fits `{document.data['match']['tables'][at]}` can be in the declared places"
                 help = f"declared are {places_text(places)}; {DECLARE_A_PLACE}"
                 yield document.warning_at(path, "P387", message, help)
+        for at, glob in enumerate(rule.match.exclude):
+            is_of_paths = "/" in glob and is_glob(written := document.data["match"]["exclude"][at])
+            if is_of_paths and not places.may_hold(glob) and not any(name_matches(name, (glob,)) for name in own_names):
+                message = f"no table that fits `{written}` can be in the declared places, so it excludes none"
+                help = f"declared are {places_text(places)}; a glob begins at the project's folder, or with `*/`"
+                yield document.warning_at(("match", "exclude", at), "P387", message, help)
 
 
 def _check_excluded(

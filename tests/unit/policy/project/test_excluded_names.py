@@ -96,3 +96,20 @@ def test_an_excluded_name_that_no_table_has_is_a_warning_after_the_search(
     assert now.search is not None
     for part in ({"is_recorded": True}, {"problems": (away,)}, {"notes": (away.error,)}):
         assert dead(replace(now, search=replace(now.search, **part))) == []
+
+
+@pytest.mark.parametrize(
+    ("exclude", "is_dead"),
+    [
+        ("tmp/*", True), ("./tmp_*/x", True), ("/data/tmp/*", True), ("s3://b/tmp/*", True),
+        ("lake/tmp/*", False), ("*/tmp/*", False), ("own/*", False), ("tmp_*", False), ("hr.*", False),
+    ],
+)  # fmt: skip
+def test_a_glob_of_paths_that_excludes_nothing_in_any_place_is_a_warning(
+    tmp_path: Path, exclude: str, is_dead: bool
+) -> None:
+    """Whoever writes `tmp/*` means such a folder anywhere; it starts at the project's, and all tables are managed."""
+    rule = f'version: 1\nmatch: {{exclude: ["{exclude}"], tables: ["*"]}}\nmanage: true\n'
+    loaded = project(tmp_path, rule, "version: 1\ntable: own/t\n", settings=BOTH)
+    message = f"no table that fits `{exclude}` can be in the declared places, so it excludes none"
+    assert dead(loaded) == ([("P387", 19, message)] if is_dead else [])
