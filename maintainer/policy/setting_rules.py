@@ -13,7 +13,14 @@ from typing import Any
 from maintainer.model.run.auto_compaction import AUTO_COMPACT, OWN_PREFIX, OWN_PROPERTIES
 from maintainer.policy.diagnostics import Severity, did_you_mean, nearest
 from maintainer.policy.predicate.predicate_grammar import read_timestamp
-from maintainer.policy.property_names import DELTA, KNOWN_PROPERTIES, PropertyKind, kind_of, refused_value
+from maintainer.policy.property_names import (
+    DELTA,
+    KNOWN_PROPERTIES,
+    PropertyKind,
+    kind_of,
+    parse_interval_ms,
+    refused_value,
+)
 from maintainer.policy.schema.known_expectations import EXPECTATIONS, NOT_FOR_POLICIES, argument_problems
 from maintainer.policy.schema.schema_keys import shown
 from maintainer.policy.yaml.yaml_document import Path
@@ -66,10 +73,10 @@ _MANAGED = {
     name: f"write `autoCompact: {{{name.removeprefix(OWN_PREFIX)}: ...}}` at the top level" for name in OWN_PROPERTIES
 } | {AUTO_COMPACT: "write `autoCompact:` at the top level"}
 _PROTOCOL = ("delta.minReaderVersion", "delta.minWriterVersion", "delta.feature.")
-DELETED_FILES = "delta.deletedfileretentionduration"
+DELETED_FILES, LOG_RETENTION = "delta.deletedfileretentionduration", "delta.logretentionduration"
 _LOST_AT_ZERO = {
     DELETED_FILES: "any VACUUM deletes files that a reader or a writer still uses",
-    "delta.logretentionduration": "versions are forgotten at the next checkpoint, also those that a reader still needs",
+    LOG_RETENTION: "versions are forgotten at the next checkpoint, also those that a reader still needs",
     "delta.settransactionretentionduration": "a stream that starts again may write its last batch a second time",
 }
 """Intervals by their name in lower case, for Delta's names have no case: what is lost if one is 0."""
@@ -122,6 +129,23 @@ def _check_interval(path: Path, name: str, value: object, *, short_is_meant: boo
         yield SettingFinding("P320", path, message, help, severity=Severity.WARNING)
 
 
+def _retentions(settings: Settings) -> Iterator[SettingFinding]:
+    """Warn of properties that keep less than the policy's vacuum needs, or Delta asks for: `plan` refuses both."""
+    written = {key.lower(): key for key in settings.values if key.startswith("properties.")}
+    longest, other = (settings.number("vacuum.retention") or 0) * 1000, ("vacuum", "retention")
+    for name in (DELETED_FILES, LOG_RETENTION):
+        key = written.get(f"properties.{name}", "")
+        if (kept_ms := parse_interval_ms(str(settings.values.get(key)))) is None:
+            continue
+        path = ("properties", key.removeprefix("properties."))
+        if kept_ms < longest:
+            message = f"is shorter than {'.'.join(other)}, {format_duration(longest // 1000)}: `plan` refuses the table"
+            help, across = "make it at least as long, or remove it", f"{key} {message}"
+            yield SettingFinding("P307", path, message, help, other, Severity.WARNING, across=across)
+        else:
+            longest, other = kept_ms, path
+
+
 def _interval(seconds: int) -> str:
     """Write a duration as Delta's interval: ``interval 1 day 12 hours``."""
     parts = ((part[:-1], _UNITS[part[-1]]) for part in format_duration(seconds).split())
@@ -146,6 +170,7 @@ def check_settings(settings: Settings) -> Iterator[SettingFinding]:
         _cluster,
         _vacuum,
         check_properties,
+        _retentions,
         _consumers,
         _windows,
         _expectations,
