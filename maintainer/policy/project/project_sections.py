@@ -20,7 +20,7 @@ from maintainer.model.table.store_kinds import STATE_PLACES, STORE_KINDS
 from maintainer.model.table.store_requests import RunRequests
 from maintainer.policy.diagnostics import Diagnostic
 from maintainer.policy.resolve.policy_fields import setting
-from maintainer.policy.table_names import is_uri
+from maintainer.policy.table_names import is_uri, name_matches
 from maintainer.policy.yaml.yaml_document import Path as DataPath
 from maintainer.policy.yaml.yaml_document import YamlDocument
 
@@ -195,6 +195,17 @@ def spark_problems(document: YamlDocument) -> Iterator[Diagnostic]:
         if not _PACKAGE.fullmatch(str(package)):
             help = f"write `group:artifact:version`, as in `{_DYNAMODB}`"
             yield document.error_at(("spark", "packages", at), "P372", "this is not a Maven package", help)
+
+
+def budget_problems(document: YamlDocument) -> Iterator[Diagnostic]:
+    """Warn of a budget of tables that comes too late: of those whose globs fit a table, the first counts."""
+    tables = document.value_at(("budget", "tables"))
+    globs = list(tables) if isinstance(tables, dict) else []
+    for at, glob in enumerate(globs):
+        if (wider := next((first for first in globs[:at] if name_matches(glob, (first,))), None)) is not None:
+            message = f"`{wider}` stands before `{glob}` and fits the same tables: this budget never counts"
+            help = f"move it above `{wider}`"
+            yield document.warning_at(("budget", "tables", glob), "P358", message, help, at_key=True)
 
 
 DEFAULT_STATE = ".maintainer"

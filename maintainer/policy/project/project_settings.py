@@ -30,6 +30,7 @@ from maintainer.policy.project.project_sections import (
     Notify,
     Prices,
     SparkSettings,
+    budget_problems,
     ledger_in,
     notify_problems,
     place_problems,
@@ -312,8 +313,8 @@ def with_environment(document: YamlDocument, environ: Mapping[str, str]) -> tupl
     findings: list[Diagnostic] = []
     data = _replaced(document.data, (), document, environ, findings)
     assert isinstance(data, dict)
-    problems = (*place_problems(document, data), *notify_problems(document, data), *spark_problems(document))
-    return dataclasses.replace(document, data=data), [*findings, *problems]
+    findings += [*place_problems(document, data), *notify_problems(document, data)]
+    return dataclasses.replace(document, data=data), [*findings, *spark_problems(document), *budget_problems(document)]
 
 
 _FILLED_IN = frozenset({"state", "owner", "roots", "databases"})

@@ -134,6 +134,25 @@ def test_a_budget_that_is_none_is_refused(tmp_path: Path, text: str, where: str)
     assert complaints(loaded(tmp_path, {"maintainer.yml": f"{text}\n"})) == [f"maintainer.yml:{where}"]
 
 
+@pytest.mark.parametrize(
+    ("tables", "said"),
+    [
+        (
+            '{"*": {maxBytes: 1GiB}, "sales.*": {maxBytes: 1MiB}}',
+            "`*` stands before `sales.*` and fits the same tables",
+        ),
+        ('{"sales.*": , sales.orders: {}}', "`sales.*` stands before `sales.orders` and fits the same tables"),
+        ('{"sales.*": {maxBytes: 1MiB}, "s*": {}, "*": {maxBytes: 1GiB}}', None),
+    ],
+)
+def test_a_budget_of_tables_behind_one_that_always_counts_first_is_a_warning(
+    tmp_path: Path, tables: str, said: str | None
+) -> None:
+    findings = loaded(tmp_path, {"maintainer.yml": f"budget:\n  tables: {tables}\n"}).diagnostics
+    found = [(finding.code, finding.span.line, finding.is_error, finding.message) for finding in findings]
+    assert found == ([("P358", 3, False, f"{said}: this budget never counts")] if said else [])
+
+
 def test_one_writer_is_said_by_name(tmp_path: Path) -> None:
     write_project(tmp_path, {"maintainer.yml": "singleWriter: true\n"})
     assert load_project(tmp_path, environ={}).project.single_writer
