@@ -143,10 +143,10 @@ def seconds_of_tables(project: Path) -> list[float]:
 
 @dataclass(slots=True)
 class Family:
-    """A process and its descendants: their largest resident memory together, and the names of their programs."""
+    """A process and its descendants: their largest resident memory together, and that of one process by program."""
 
     peak_bytes: int = 0
-    programs: set[str] = field(default_factory=set)
+    programs: dict[str, int] = field(default_factory=dict)
 
 
 @contextmanager
@@ -158,7 +158,8 @@ def watched(pid: int) -> Iterator[Family]:
         while not end.wait(POLL_SECONDS):
             seen = list(processes_of(pid))
             family.peak_bytes = max(family.peak_bytes, sum(resident_bytes for _, resident_bytes in seen))
-            family.programs.update(program for program, _ in seen)
+            for program, resident_bytes in seen:
+                family.programs[program] = max(family.programs.get(program, 0), resident_bytes)
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()

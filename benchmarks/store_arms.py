@@ -53,14 +53,22 @@ MARK = "mark-between-two-looks"
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one process took, and what it asked the store for. ``output`` is what it printed."""
+    """What one process took, and what it asked the store for. ``output`` is what it printed.
+
+    ``programs`` are those that it ran, itself among them, each with the largest resident bytes of one process.
+    """
 
     seconds: float
     cpu_seconds: float
     peak_bytes: int
-    has_jvm: bool
+    programs: Mapping[str, int]
     requests: tuple[Request, ...]
     output: str
+
+    @property
+    def has_jvm(self) -> bool:
+        """Whether a JVM was started."""
+        return "java" in self.programs
 
     @property
     def counted(self) -> Counter[str]:
@@ -131,6 +139,14 @@ class StoreBench:
         settings = SETTINGS.format(url=self.relays[delay_ms].url)
         return write_project(self.work / "projects" / prefix, {"maintainer.yml": settings, **files})
 
+    def ruled_project(self, prefix: str, policy: str, delay_ms: float) -> Path:
+        """Write a project whose one rule manages all tables below a prefix."""
+        settings = SETTINGS.format(url=self.relays[delay_ms].url) + f"roots: [s3://{BUCKET}/{prefix}]\n"
+        rule = f"match: {{tables: ['*']}}\nmanage: true\n{policy}\n"
+        return write_project(
+            self.work / "projects" / f"{prefix}-{delay_ms:g}", {"maintainer.yml": settings, "policies/lake.yml": rule}
+        )
+
     def maintainer(self, project: Path, delay_ms: float, *arguments: str) -> Measured:
         """Run a command of `maintainer`."""
         jobs = () if self.jobs is None else ("-j", str(self.jobs))
@@ -150,7 +166,7 @@ class StoreBench:
         if len(marks) != 1:
             raise SystemExit(f"the mark between two looks was asked for {len(marks)} times")
         second = done.requests[marks[0] + 1 :]
-        return Measured(done.seconds, done.cpu_seconds, done.peak_bytes, done.has_jvm, second, done.output)
+        return Measured(done.seconds, done.cpu_seconds, done.peak_bytes, done.programs, second, done.output)
 
     def delta_rs(self, work: str, prefix: str, names: Sequence[str], delay_ms: float, threads: int) -> Measured:
         """Let delta-rs do one of ``WORKS`` to tables, in threads of one process."""
@@ -195,7 +211,7 @@ class StoreBench:
         cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
         requests = tuple(relay.requests())
         progress(f"{what}, {delay_ms:g} ms: {seconds:.1f} s, {cpu:.1f} s of CPU, {len(requests)} requests")
-        return Measured(seconds, cpu, family.peak_bytes, "java" in family.programs, requests, output)
+        return Measured(seconds, cpu, family.peak_bytes, family.programs, requests, output)
 
     def environment(self) -> dict[str, str]:
         """What a process needs to reach the server, and to find the connector.

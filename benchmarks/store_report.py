@@ -128,3 +128,16 @@ def render_files(rows: Sequence[Row]) -> list[str]:
             f"| {'yes' if one.has_jvm else 'no'} | {one.peak_mib:,} MiB | {sum(one.requests.values()):,} | {plan} |"
         )
     return lines
+
+
+def render_memory(rows: Sequence[Row]) -> list[str]:
+    """Return the table of ``memory``; each ratio is against the fewest tables."""
+    lines = ["| delay | | tables | Python | times | JVM | times | seconds |", "|" + "---|" * 8]
+    for one in rows:
+        few = next(other for other in rows if (other.delay_ms, other.what) == (one.delay_ms, one.what))
+        cells = [f"{one.delay_ms:g} ms", one.what, f"{one.tables:,}"]
+        for program in ("python_bytes", "java_bytes"):
+            own, first = one.more[program], few.more[program]
+            cells += [f"{own / 2**20:,.1f} MiB", f"{own / first:.2f}"] if own and first else ["-", "-"]
+        lines.append(f"| {' | '.join([*cells, f'{one.seconds:.1f} s'])} |")
+    return lines

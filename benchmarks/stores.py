@@ -7,7 +7,8 @@ sent later. Scenes (``--scene``, more than once; all without it):
 * ``night``: the tables of `fleet.py`, in the same way;
 * ``looks``: `plan` over tables that need nothing, over many short logs, and a second look in one process;
 * ``requests``: what one small table and one more cost in requests, and a vacuum of five files in many partitions;
-* ``files``: `plan` of one table of very many files, which has no data.
+* ``files``: `plan` of one table of very many files, which has no data;
+* ``memory``: `plan` and `apply` over a rule's tables, few and very many, of which the same number has something to do.
 
 Seconds, CPU and memory are those of a whole process with its JVM. Alone on the machine, all of it takes an hour.
 
@@ -34,7 +35,16 @@ sys.path.insert(0, str(ROOT))
 from benchmarks import fleet, small_tables
 from benchmarks.optimize_loop import machine, progress, versions
 from benchmarks.store_arms import StoreBench, run_own, store_bench, tables_at_once
-from benchmarks.store_report import OURS, Row, render_applied, render_files, render_looks, render_requests, row
+from benchmarks.store_report import (
+    OURS,
+    Row,
+    render_applied,
+    render_files,
+    render_looks,
+    render_memory,
+    render_requests,
+    row,
+)  # fmt: skip
 
 POLICY = "vacuum: {retention: 7d}"
 VACUUM_ALONE = f"optimize: {{when: {{minSmallFiles: 1000000}}}}\n{POLICY}"
@@ -44,6 +54,7 @@ COMMITS_OF_MANY = 10
 FILES_COUNTED, ROWS_COUNTED, MORE_TABLES = 22, 400, 4
 EXPIRED_FILES = 5
 LARGE_COMMITS = 300
+DUE_TABLES, FILES_DUE = 40, 19
 MOMENT_MS = 1_700_000_000_000
 
 
@@ -57,6 +68,7 @@ class Sizes:
     many: int
     partitions: int
     large: tuple[int, ...]
+    fleet: tuple[int, ...]
     night: float
     seed: int
 
@@ -185,6 +197,26 @@ def scene_files(bench: StoreBench, sizes: Sizes) -> list[Row]:
     return rows
 
 
+def scene_memory(bench: StoreBench, sizes: Sizes) -> list[Row]:
+    """`plan` and `apply` over the tables of a rule, of which most need nothing and have a log alone."""
+    rows: list[Row] = []
+    for number in sizes.fleet:
+        lake, chance = bench.work / "lakes" / f"fleet-{number}", random.Random(sizes.seed)
+        small_tables.build(lake, min(number, DUE_TABLES), FILES_DUE, sizes.seed, sizes.rows)
+        for healthy in range(number - DUE_TABLES):
+            write_short_log(lake / f"healthy_{healthy:05d}", chance)
+        bench.upload(lake, lake.name)
+        for delay_ms in bench.delays:
+            project = bench.ruled_project(lake.name, "optimize: {}", delay_ms)
+            for what, arguments in (("plan", ("plan",)), ("plan and apply", ("apply", "--yes"))):
+                done = bench.maintainer(project, delay_ms, *arguments)
+                of_java = done.programs.get("java", 0)
+                figures = {"java_bytes": of_java, "python_bytes": max(set(done.programs.values()) - {of_java})}
+                rows.append(row("memory", delay_ms, OURS, what, number, done, **figures))
+        bench.remove(lake.name)
+    return rows
+
+
 def write_short_log(table: Path, chance: random.Random) -> None:
     """Write ten commits of a table that needs nothing: appends of one file, and a rewrite of them into one."""
     names = [f"part-{number:05d}-{uuid.UUID(int=chance.getrandbits(128))}.parquet" for number in range(COMMITS_OF_MANY)]
@@ -240,6 +272,7 @@ SCENES: dict[str, tuple[Callable[[StoreBench, Sizes], list[Row]], Callable[[Sequ
     "looks": (scene_looks, render_looks),
     "requests": (scene_requests, render_requests),
     "files": (scene_files, render_files),
+    "memory": (scene_memory, render_memory),
 }
 
 
@@ -257,6 +290,8 @@ def title(scene: str, sizes: Sizes) -> str:
                 f"Requests: tables of {FILES_COUNTED} files of {ROWS_COUNTED} rows, and {EXPIRED_FILES} expired files "
                 f"in {sizes.partitions:,} partitions"
             )
+        case "memory":
+            return f"Memory: {DUE_TABLES} tables have something to do, all others nothing"
         case _:
             return f"One table of very many files, in {LARGE_COMMITS} commits and a checkpoint"
 
@@ -276,6 +311,7 @@ def main() -> None:
     parser.add_argument(
         "--large", type=int, action="append", help="files of the one table; 300,000 and 1,000,000 without it"
     )
+    parser.add_argument("--fleet", type=int, action="append", help="tables of a rule; 100 and 5,000 without it")
     parser.add_argument("--night", type=float, default=1.0, help="part of the 200 tables of a night")
     parser.add_argument("--jobs", type=int, help="-j of `maintainer`; its own default without it")
     parser.add_argument("--dir", type=Path, help="make the folder to work in here")
@@ -289,7 +325,7 @@ def main() -> None:
         return
     sizes = Sizes(
         options.tables, options.files, options.rows, options.many, options.partitions,
-        tuple(options.large or (300_000, 1_000_000)), options.night, options.seed,
+        tuple(options.large or (300_000, 1_000_000)), tuple(options.fleet or (100, 5_000)), options.night, options.seed,
     )  # fmt: skip
     scenes = [scene for scene in SCENES if scene in (options.scene or SCENES)]
     rows: list[Row] = []

@@ -27,6 +27,7 @@ EACH_SCENE = {
     ("requests", "maintainer", "plan"), ("requests", "maintainer", "apply"), ("requests", "maintainer", "vacuum"),
     ("requests", "delta-rs", "apply"), ("requests", "delta-rs", "vacuum"),
     ("files", "maintainer", "40 files"), ("files", "delta-rs", "40 files"),
+    ("memory", "maintainer", "plan"), ("memory", "maintainer", "plan and apply"),
 }  # fmt: skip
 
 
@@ -74,6 +75,7 @@ def test_a_further_table_is_beside_the_faster_run_of_delta_rs() -> None:
 def test_small_sizes_run_through_every_scene_but_the_night(tmp_path: Path) -> None:
     scenes = [part for scene in SCENES if scene != "night" for part in ("--scene", scene)]
     sizes = ("--tables", "1", "--files", "3", "--rows", "10", "--many", "2", "--partitions", "8", "--large", "40")
+    sizes += ("--fleet", "2", "--fleet", "42")
     out = ("--delay-ms", "0", "--delay-ms", "5", "--json", str(tmp_path / "figures.json"))
     script = str(ROOT / "benchmarks" / "stores.py")
     done = subprocess.run(
@@ -95,6 +97,10 @@ def test_small_sizes_run_through_every_scene_but_the_night(tmp_path: Path) -> No
             more = row["more"]
             assert (more["files_before"], more["files_after"]) == (3 * row["tables"], row["tables"]), row
             assert row["has_jvm"] == (row["arm"] == "maintainer"), row
+        if row["scene"] == "memory":
+            assert row["has_jvm"] == (row["what"] == "plan and apply"), row
+            assert row["more"]["python_bytes"] > 0, row
+            assert (row["more"]["java_bytes"] > 0) == row["has_jvm"], row
         if row["what"] == "vacuum":
             assert row["more"]["deleted"] == 5
         if row["what"] == "apply":
@@ -104,5 +110,5 @@ def test_small_sizes_run_through_every_scene_but_the_night(tmp_path: Path) -> No
             if row["arm"] == "maintainer":
                 assert sum(row["requests"].values()) <= 80 * row["tables"], row
     assert asdict(Row(**rows[0])) == rows[0]
-    for title in ("Tables of 3 files of 10 rows", "`plan` over", "Requests:", "One table of very many files"):
+    for title in ("Tables of 3 files of 10 rows", "`plan` over", "Requests:", "One table of very many", "Memory:"):
         assert f"## {title}" in done.stdout
