@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from maintainer.model.table.log_names import LOG_FOLDER
@@ -18,7 +18,7 @@ from maintainer.policy.diagnostics import Diagnostic, did_you_mean, nearest
 from maintainer.policy.resolve.merge import TAGS
 from maintainer.policy.resolve.resolve import Resolution, RuleSource, TableSource
 from maintainer.policy.schema.schema_keys import MANY_TABLES, either
-from maintainer.policy.table_names import name_parts
+from maintainer.policy.table_names import is_glob, name_parts
 from maintainer.policy.yaml.yaml_document import Path, YamlDocument, named_texts
 
 MAX_PARTS = 3
@@ -185,6 +185,7 @@ def _warning(rule: RuleSource, path: Path, code: str, message: str, help: str) -
 
 def check_reach(reach: Reach) -> Iterator[Diagnostic]:
     """Yield a warning for each rule that changes no table."""
+    yield from _missed_by_case(reach)
     if reach.unknown:
         return
     others: dict[str, list[Sequence[RuleSource]]] = {}
@@ -200,6 +201,27 @@ def check_reach(reach: Reach) -> Iterator[Diagnostic]:
             )
             help = "remove it, give it a higher `priority`, or make the rules reach different tables"
             yield _warning(rule, ("match",), "P358", message, help)
+
+
+def _missed_by_case(reach: Reach) -> Iterator[Diagnostic]:
+    """Warn, once for each rule, of a table's name that its globs would fit, or exclude, if they had no case."""
+    names = [name for name, _ in reach.tables if "/" not in name]
+    with_capitals = [name for name in names if name != name.lower()]
+    for rule in reach.rules:
+        match = rule.match
+        # A name that excludes nothing is told after the search, if the rule manages.
+        exclude = tuple(_lower(glob) if is_glob(glob) or not rule.manages else glob for glob in match.exclude)
+        lower = replace(match, tables=match.tables and tuple(map(_lower, match.tables)), exclude=exclude)
+        for name in with_capitals if lower == match else names:
+            if lower.fits_name(name.lower()) != match.fits_name(name):
+                message = f"the case of letters alone decides whether this rule reaches `{name}`"
+                help = "write the table as the glob has it, or the glob as the table is written: case counts in globs"
+                yield _warning(rule, ("match",), "P357", message, help)
+                break
+
+
+def _lower(glob: str) -> str:
+    return glob if "/" in glob else glob.lower()
 
 
 def _reaches_nothing(rule: RuleSource, names: Sequence[str], tags: frozenset[str]) -> Diagnostic:

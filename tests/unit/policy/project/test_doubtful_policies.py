@@ -113,3 +113,27 @@ def test_a_folder_of_tests_that_nobody_reads_is_told(tmp_path: Path, name: str, 
     folder = f"policies/{name.partition('_tests')[0]}_tests"
     found = [(finding.code, finding.file, finding.is_error) for finding in load_project(tmp_path).diagnostics]
     assert found == ([("P394", folder, False)] if said else [])
+
+
+@pytest.mark.parametrize(
+    ("table", "match", "said"),
+    [
+        ("Sales.Orders", 'tables: ["sales.*"]', True),
+        ("sales.orders", 'tables: ["Sales.*"]', True),
+        ("sales.tmp", 'tables: ["*"], exclude: ["SALES.TMP*"]', True),
+        ("Sales.Orders", 'tables: ["Sales.*"]', False),
+        ("Sales.Orders", 'tables: ["hr.*", "a.b"]', False),
+        ("lake/Sales", 'tables: ["lake/sales", "a.b"]', False),  # two folders
+    ],
+)
+def test_a_table_that_a_glob_misses_by_case_alone_is_told(tmp_path: Path, table: str, match: str, said: bool) -> None:
+    """Spark's names have no case, and globs do: a table that is called otherwise has none of the rule's limits."""
+    (tmp_path / "policies").mkdir()
+    policies = {"t": f"table: {table}", "u": "table: a.b", "r": f"match: {{{match}}}\nlimits: {{maxFiles: 3}}"}
+    for name, text in policies.items():
+        (tmp_path / "policies" / f"{name}.yml").write_text(f"version: 1\n{text}\n")
+    found = [finding for finding in load_project(tmp_path).diagnostics if "case" in finding.message]
+    assert [(finding.code, finding.file, finding.is_error) for finding in found] == (
+        [("P357", "policies/r.yml", False)] if said else []
+    )
+    assert all(f"`{table}`" in finding.message for finding in found)
