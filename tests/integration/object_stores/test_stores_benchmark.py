@@ -75,11 +75,11 @@ def test_a_further_table_is_beside_the_faster_run_of_delta_rs() -> None:
 def test_small_sizes_run_through_every_scene_but_the_night(tmp_path: Path) -> None:
     scenes = [part for scene in SCENES if scene != "night" for part in ("--scene", scene)]
     sizes = ("--tables", "1", "--files", "3", "--rows", "10", "--many", "2", "--partitions", "8", "--large", "40")
-    sizes += ("--fleet", "2", "--fleet", "42")
+    fleets = ("--fleet", "2", "--fleet", "42")
     out = ("--delay-ms", "0", "--delay-ms", "5", "--json", str(tmp_path / "figures.json"))
     script = str(ROOT / "benchmarks" / "stores.py")
     done = subprocess.run(
-        (sys.executable, script, *scenes, *sizes, *out), capture_output=True, text=True, timeout=900, cwd=ROOT
+        (sys.executable, script, *scenes, *sizes, *fleets, *out), capture_output=True, text=True, timeout=900, cwd=ROOT
     )
     assert done.returncode == 0, done.stderr
     figures = json.loads((tmp_path / "figures.json").read_text())
