@@ -292,42 +292,6 @@ def test_effective_values_are_checked_and_the_line_that_broke_them_is_shown(
     assert complaints(loaded(tmp_path, files)) == expected
 
 
-@pytest.mark.parametrize(
-    ("properties", "vacuum", "said"),
-    [
-        ("delta.deletedFileRetentionDuration: interval 13 days", "retention: 14d", "vacuum.retention, 14d"),
-        ("delta.logretentionduration: 13 days", "retention: 14d", "vacuum.retention, 14d"),
-        ("delta.logRetentionDuration: interval 6 days", "", "vacuum.retention, 7d"),
-        ("delta.logRetentionDuration: interval 2 weeks", "retention: 14d", None),
-        ("delta.deletedFileRetentionDuration: interval 30 days", "retention: 14d", None),
-        ("delta.sampleRetentionDuration: interval 1 day", "retention: 14d", None),
-    ],
-)
-def test_a_property_that_keeps_less_than_the_vacuum_of_the_table_is_told_before_the_plan_refuses_it(
-    tmp_path: Path, properties: str, vacuum: str, said: str | None
-) -> None:
-    files = {
-        "maintainer.yml": f"defaults: {{properties: {{{properties}}}}}\n",
-        "policies/a.yml": f"table: s.a\nvacuum: {{{vacuum}}}\n",
-        "policies/b.yml": "table: s.b\n",
-    }
-    name = f"properties.{properties.partition(':')[0]}"
-    found = [finding.message for finding in loaded(tmp_path, files).diagnostics if not finding.is_error]
-    setting = "vacuum.retention" if vacuum else name
-    told = f"{setting} of `s.a`: {name} is shorter than {said}: `plan` refuses the table"
-    assert found == ([told] if said else [])
-
-
-def test_a_log_that_is_kept_shorter_than_deleted_files_is_told_in_the_file_that_says_both(tmp_path: Path) -> None:
-    both = "delta.logRetentionDuration: interval 9 days, delta.deletedFileRetentionDuration: interval 10 days"
-    (finding,) = loaded(tmp_path, {"policies/a.yml": f"table: s.a\nproperties: {{{both}}}\n"}).diagnostics
-    assert (finding.code, finding.is_error) == ("P307", False)
-    name = "properties.delta.deletedFileRetentionDuration"
-    assert finding.message == (
-        f"properties.delta.logRetentionDuration: is shorter than {name}, 10d: `plan` refuses the table"
-    )
-
-
 def test_one_shared_line_is_reported_once_however_many_tables_it_breaks(tmp_path: Path) -> None:
     files = {f"policies/{i}.yml": f"table: s.t{i}\n" for i in range(20)}
     files["policies/rule.yml"] = 'match: {tables: ["s.*"]}\noptimize: {minFileSize: 1GiB}\n'
