@@ -163,7 +163,10 @@ def tasks_of_executor(setting: Callable[[str], str | None]) -> int | None:
 
 
 def java_options(folder: Path, quick: bool, archive_options: Sequence[str] = (), more: str | None = None) -> str:
-    """Return the driver's Java options: our logging, a quiet Derby, and what the user adds.
+    """Return the driver's Java options: our logging, a quiet Derby, UTC, and what the user adds.
+
+    Where Java is in another zone, Delta builds a table's state with Spark jobs at each commit that lists files in its
+    checksum (``allFilesInCrc.verificationMode.forceOnNonUTC``).
 
     Args:
         folder: The session's private folder, which holds the log4j configuration.
@@ -175,6 +178,7 @@ def java_options(folder: Path, quick: bool, archive_options: Sequence[str] = (),
     options = [
         _quoted(f"-Dlog4j2.configurationFile={engine_log.write_log4j_config(folder)}"),
         _quoted(f"-Dderby.stream.error.file={folder / 'derby.log'}"),
+        "-Duser.timezone=UTC",
     ]
     options += [_quoted(option) for option in archive_options]
     if quick:

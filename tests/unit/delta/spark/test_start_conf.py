@@ -104,6 +104,12 @@ def test_paths_with_blanks_survive_the_launcher(tmp_path: Path) -> None:
     assert f'"-Dlog4j2.configurationFile={folder}/log4j2.xml"' in options
     assert "SerialGC" not in options
     assert "SerialGC" in start_conf.java_options(folder, True)
+    zones = [
+        option
+        for option in start_conf.java_options(folder, True, more="-Duser.timezone=CET").split()
+        if "zone" in option
+    ]
+    assert zones == ["-Duser.timezone=UTC", "-Duser.timezone=CET"]  # Java takes the last one
 
 
 def test_spark_defaults_file_is_read_as_spark_reads_it(tmp_path: Path) -> None:
