@@ -197,16 +197,23 @@ def test_constraints_generated_identity_and_nested_types(
 
 
 @pytest.mark.every_run
-def test_dates_of_the_old_calendar_are_rewritten_and_proven_as_spark_reads_them(
-    spark: SparkSession, engine: DeltaTableEngine, lake: Path
+@pytest.mark.parametrize(
+    ("mode", "day", "moment"),
+    [("LEGACY", "1500-01-01", "1001-02-03 04:05:06"), ("CORRECTED", "2024-01-15", "2024-01-15 12:00:00.123456")],
+)
+def test_times_of_both_forms_are_rewritten_and_proven_as_spark_reads_them(
+    spark: SparkSession, engine: DeltaTableEngine, lake: Path, mode: str, day: str, moment: str
 ) -> None:
-    """A writer with the rebase mode LEGACY, as of tables that Hive reads; DuckDB sees such days shifted."""
-    path, other = lake / "legacy", spark.newSession()
+    """DuckDB sees days shifted that a writer in the mode LEGACY wrote, as of tables that Hive reads.
+
+    Spark writes INT96, and a rewrite microseconds: a table that is appended to has both when it is rewritten again.
+    """
+    path, other = lake / mode, spark.newSession()
     for setting in ("datetimeRebaseModeInWrite", "int96RebaseModeInWrite"):
-        other.conf.set(f"spark.sql.parquet.{setting}", "LEGACY")
+        other.conf.set(f"spark.sql.parquet.{setting}", mode)
     for form in ("TIMESTAMP_MICROS", "INT96"):
         other.conf.set("spark.sql.parquet.outputTimestampType", form)
-        frame = other.sql("SELECT id, DATE'1500-01-01' d, TIMESTAMP'1001-02-03 04:05:06' t FROM range(0, 9, 1, 1)")
+        frame = other.sql(f"SELECT id, DATE'{day}' d, TIMESTAMP'{moment}' t FROM range(0, 9, 1, 1)")
         frame.write.format("delta").mode("append").save(str(path))
     rows = spark_rows(spark, path)
     facts = engine.reader.facts(TableRef(str(path)))
