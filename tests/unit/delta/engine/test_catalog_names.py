@@ -52,12 +52,6 @@ def _ask(jvm: Any, name: str) -> EnvironmentUnfit:
     return caught.value
 
 
-@pytest.fixture(autouse=True)
-def _forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    for known in ("_silences", "_answers", "_first_contacts"):
-        monkeypatch.setattr(catalog_names, known, {})
-
-
 def test_after_a_silence_the_other_names_fail_at_once_with_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
     silent = Metastore("thrift://a:9083", SocketTimeoutException("Read timed out"))
     assert [_ask(silent, name).found for name in ("sales.a", "sales.b", "c")] == ["Read timed out"] * 3

@@ -31,13 +31,6 @@ Answer = tuple[int, Any] | tuple[int, Any, str]
 """Status, document, and what ``Retry-After`` says."""
 
 
-@pytest.fixture(autouse=True)
-def _forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    for known in ("_silences", "_answers", "_first_contacts"):
-        monkeypatch.setattr(catalog_names, known, {})
-    monkeypatch.setattr(endpoint_probe, "_probes", {})
-
-
 def session(address: str, more: Mapping[str, str] | None = None, token: str | None = None) -> DeltaJvm:
     """A session that nothing may start, with the catalog ``prod`` at an address."""
 
