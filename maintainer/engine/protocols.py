@@ -298,6 +298,13 @@ class VersionReader(Protocol):
     def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:
         """Return those of the paths, as the log writes them, at which a file lies now."""
 
+    def proof(self, facts: TableFacts, version: int) -> Proof:
+        """Compare the rows that a rewrite removed with those that it added, in their files.
+
+        Raises:
+            MaintainerError: That cannot be done, or not any more.
+        """
+
     def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:
         """Count the rows in one version and not in the other, as multisets (``content: exact``)."""
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
@@ -49,8 +49,16 @@ class GreatExpectationsVerifier:
         return _Check(self, versions, facts, receipt.version, checks, receipt.proof).run(audit(batch, receipt))
 
     def version_pair(self, versions: VersionReader, facts: TableFacts, version: int, checks: Checks) -> Verification:
-        """Counts rows even where the policy does not ask: there is no other figure."""
-        return _Check(self, versions, facts, version, replace(checks, row_count=RowCountCheck.SCAN)).run(())
+        """Proves it, too: the run that committed may not have come to it, where the proof is made after the commit."""
+        try:
+            proof = versions.proof(facts, version)
+        except MaintainerError as error:
+            failed = (Assertion("proof", Verdict.ERROR, version, error=str(error)),)
+            return Verification(
+                Verdict.ERROR, failed, version_before=version - 1, version_after=version, detail=_detail(failed)
+            )
+        check = _Check(self, versions, facts, version, checks, proof, is_planned=False)
+        return check.run(_proof_assertions(version, proof))
 
     def after_vacuum(
         self, versions: VersionReader, facts: TableFacts, receipt: VacuumReceipt, checks: Checks
@@ -101,9 +109,12 @@ class _Check:
         version: int,
         checks: Checks,
         proof: Proof | None = None,
+        *,
+        is_planned: bool = True,
     ) -> None:
         self._owner, self._versions, self._facts, self._checks = owner, versions, facts, checks
         self._before, self._after = version - 1, version
+        self._is_planned = is_planned  # else the facts are of a later version, which may have other columns
         self._assertions: list[Assertion] = []
         self._documents: list[ValidationDocument] = []
         uncovered = () if proof is None else proof.uncovered_columns
@@ -138,10 +149,11 @@ class _Check:
     def _measure(self) -> tuple[Pair, ...]:
         """Measure what must be equal at both versions: rows, columns, and files or content as the policy asks."""
         pairs: list[Pair] = []
-        planned = _column_list(self._facts.columns)
+        columns = {"planned": _column_list(self._facts.columns)} if self._is_planned else {}
         for version, when in ((self._before, "before"), (self._after, "after")):
-            columns = _column_list(self._versions.columns(self._facts, version))
-            pairs.append(Pair(f"columns planned, for {when}", planned, f"columns {when}", columns))
+            columns[when] = _column_list(self._versions.columns(self._facts, version))
+        (first, expected), *others = columns.items()
+        pairs += [Pair(f"columns {first}, for {when}", expected, f"columns {when}", found) for when, found in others]
         count = self._checks.row_count
         if count is not RowCountCheck.OFF:
             is_scan = count is RowCountCheck.SCAN
@@ -274,20 +286,32 @@ def audit(batch: Batch, receipt: CommitReceipt) -> tuple[Assertion, ...]:
     """Assert every pair, that rows are in files, that the proof holds, and that the version follows the one read."""
     version = receipt.version
     rows = receipt.proof.written.rows if receipt.proof is not None else None
-    findings = receipt.proof.findings if receipt.proof is not None else ()
-    assertions = [
-        _assertion(version, f"{pair.name_before} = {pair.name_after}", pair.holds, pair.before, pair.after)
-        for pair in pairs_of(batch, receipt)
-    ]
+    assertions = _equal(version, pairs_of(batch, receipt))
     in_files = receipt.num_files_added > 0 or not rows
     expected, found = f"files for {rows} rows", f"{receipt.num_files_added} files"
     assertions.append(_assertion(version, "rows are in files", in_files, expected, found))
-    if findings:
-        assertions.append(_assertion(version, "the proof found nothing wrong", False, "nothing", "; ".join(findings)))
+    assertions += _findings(version, receipt.proof)
     follows = version > receipt.read_version
     name = "the commit follows the version it read"
     assertions.append(_assertion(version, name, follows, f"above {receipt.read_version}", str(version)))
     return tuple(assertions)
+
+
+def _proof_assertions(version: int, proof: Proof) -> tuple[Assertion, ...]:
+    return (*_equal(version, _content_pairs(proof)), *_findings(version, proof))
+
+
+def _equal(version: int, pairs: Iterable[Pair]) -> list[Assertion]:
+    return [
+        _assertion(version, f"{pair.name_before} = {pair.name_after}", pair.holds, pair.before, pair.after)
+        for pair in pairs
+    ]
+
+
+def _findings(version: int, proof: Proof | None) -> list[Assertion]:
+    if proof is None or not proof.findings:
+        return []
+    return [_assertion(version, "the proof found nothing wrong", False, "nothing", "; ".join(proof.findings))]
 
 
 def _assertion(version: int, name: str, holds: bool, expected: str | None, observed: str | None) -> Assertion:

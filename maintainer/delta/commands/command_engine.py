@@ -9,17 +9,20 @@ import contextlib
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from maintainer.delta.commands.command_facts import CommandTableReader, read_version, storage_of
 from maintainer.delta.commands.command_session import CommandSession, CommandStorage
-from maintainer.delta.commands.command_writer import CommandTableWriter
-from maintainer.delta.log.actions import PartitionNames
+from maintainer.delta.commands.command_writer import CommandTableWriter, prove_command, unproven
+from maintainer.delta.log.actions import PartitionNames, committed_files
+from maintainer.delta.log.commit_history import commit_at
 from maintainer.delta.log.table_place import SpelledPlaces
 from maintainer.delta.storage.failures.engine_failures import table_errors
 from maintainer.delta.transaction.requirements import SINGLE_WRITER
 from maintainer.delta.verify.version_proof import FilesOfVersion
 from maintainer.engine.step_meter import StepMeter
+from maintainer.model.run.receipts import Proof
 from maintainer.model.table.table_facts import DataFile, TableFacts
 
 if TYPE_CHECKING:
@@ -31,8 +34,21 @@ if TYPE_CHECKING:
 class CommandVersionReader(FilesOfVersion):
     """Implements ``VersionReader`` on a command session."""
 
-    def __init__(self, session: CommandSession) -> None:
-        self._session = session
+    def __init__(self, session: CommandSession, reader: CommandTableReader) -> None:
+        self._session, self._reader = session, reader
+
+    def proof(self, facts: TableFacts, version: int) -> Proof:
+        """Read both sides through Delta; see ``VersionReader.proof``."""
+        with table_errors(f"{facts.ref.identifier}@{version}"):
+            storage = self._storage(facts)
+            before, entry = read_version(storage, version - 1).state, commit_at(storage, version)
+            if entry is None:
+                raise unproven(facts, version, "its commit is no longer in the log")
+            names = PartitionNames.of(before.metadata)
+            files_before = {file.key: file for file in (file.data_file(names) for file in before.files.values())}
+            files = committed_files(version, storage.actions(entry, with_adds=True), names, files_before)
+            then = replace(facts, schema_json=str(before.metadata["schemaString"]))
+            return prove_command(self._session, self._reader, then, files)
 
     def dataframe(self, facts: TableFacts, version: int) -> DataFrame:
         """The table at the version, by ``versionAsOf``.
@@ -88,7 +104,7 @@ class CommandTableEngine:
         self.session = session
         self.meter = StepMeter()
         self.reader = CommandTableReader(session)
-        self.versions = CommandVersionReader(session)
+        self.versions = CommandVersionReader(session, self.reader)
         self.writer = CommandTableWriter(session, self.reader, self.meter, between_commit_and_proof)
 
     def begin_table(self) -> None:

@@ -129,7 +129,7 @@ class CommandTableWriter:
             self._between(version)
         files = self._committed(now, version)
         self._meter.begin(Phase.PROVING, batch.size_bytes)
-        proof = self._prove(now, files)
+        proof = prove_command(self._session, self._reader, now, files)
         receipt = rewrite_receipt(
             version,
             now.version,
@@ -258,27 +258,36 @@ class CommandTableWriter:
                         file = data_file(action["add"], names)
                         files_before[file.key] = file
         except Exception as error:
-            raise _unchecked(facts, version, message_of(error)) from error
-        raise _unchecked(facts, version, "its commit is no longer in the log")
-
-    def _prove(self, facts: TableFacts, files: CommittedFiles) -> Proof:
-        root = self._reader.storage(facts).root_text
-        self._session.describe(f"{facts.ref.identifier}: proof of version {files.version}")
-        judged = sorted(files.removed, key=lambda file: file.size_bytes)[:MAX_JUDGED_SOURCES]
-        statistics: Mapping[str, str] = {}
-        with suppress(Exception):  # the version cannot be read any more: nothing is known of them then
-            statistics = self._reader.statistics_of(facts, files.version - 1, {file.path for file in judged})
-        try:
-            version_proof = prove_version(self._session.spark, root, facts, files, statistics)
-        except Exception as error:
-            raise _unchecked(facts, files.version, message_of(error)) from error
-        wrong = list(version_proof.findings)
-        if files.data_changed:
-            wrong.append("the commit says that it changed data")
-        return replace(version_proof.proof, findings=tuple(wrong), after_commit=True)
+            raise unproven(facts, version, message_of(error)) from error
+        raise unproven(facts, version, "its commit is no longer in the log")
 
 
-def _unchecked(facts: TableFacts, version: int, why: str) -> CheckImpossible:
+def prove_command(
+    session: CommandSession, reader: CommandTableReader, facts: TableFacts, files: CommittedFiles
+) -> Proof:
+    """Compare the rows that a command removed with those that it added.
+
+    Raises:
+        CheckImpossible: V504, they cannot be read.
+    """
+    root = reader.storage(facts).root_text
+    session.describe(f"{facts.ref.identifier}: proof of version {files.version}")
+    judged = sorted(files.removed, key=lambda file: file.size_bytes)[:MAX_JUDGED_SOURCES]
+    statistics: Mapping[str, str] = {}
+    with suppress(Exception):  # the version cannot be read any more: nothing is known of them then
+        statistics = reader.statistics_of(facts, files.version - 1, {file.path for file in judged})
+    try:
+        version_proof = prove_version(session.spark, root, facts, files, statistics)
+    except Exception as error:
+        raise unproven(facts, files.version, message_of(error)) from error
+    wrong = list(version_proof.findings)
+    if files.data_changed:
+        wrong.append("the commit says that it changed data")
+    return replace(version_proof.proof, findings=tuple(wrong), after_commit=True)
+
+
+def unproven(facts: TableFacts, version: int, why: str) -> CheckImpossible:
+    """Return the error for a commit whose proof could not be made."""
     return CheckImpossible(
         "committed without a proof: the one after the commit could not be made",
         where=f"{facts.ref.identifier}@{version}",

@@ -46,7 +46,7 @@ from maintainer.delta.vacuum.second_reader import find_name, second_readers
 from maintainer.delta.vacuum.trash import undelete
 from maintainer.delta.vacuum.vacuum_candidates import now_ms
 from maintainer.delta.vacuum.vacuum_deletion import VacuumTools, vacuum
-from maintainer.delta.verify.version_reader import DeltaVersionReader
+from maintainer.delta.verify.commit_proof import DeltaCommitProver
 from maintainer.engine.protocols import BeforeCommit, DeletionGuard
 from maintainer.engine.step_meter import StepMeter
 from maintainer.errors import CheckImpossible, TableError
@@ -233,7 +233,7 @@ class DeltaTableEngine:
         self.reader = DeltaTableReader(
             jvm, live_files, shared.references, shared.planned_logs, keeps_logs=shared.keeps_logs
         )
-        self.versions = DeltaVersionReader(jvm, live_files, self.meter)
+        self.versions = DeltaCommitProver(jvm, live_files, self.meter)
         self.writer = DeltaTableWriter(jvm, group, self.reader, live_files, shared, self._stop, self.meter)
 
     def begin_table(self) -> None:

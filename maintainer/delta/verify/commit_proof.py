@@ -1,4 +1,4 @@
-"""Prove a commit that is already in the log, whoever made it (``maintainer verify``).
+"""Prove a commit that is already in the log, whoever made it (``maintainer verify``, and what a run left unproven).
 
 Version N is compared with N-1, so what other writers did is in both. The commit's actions are read from its file in the
 log, because a snapshot has already believed them. Rows are read by DuckDB where this process can read the files, and
@@ -18,8 +18,10 @@ from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.delta.transaction.live_files import LiveFilesReader
 from maintainer.delta.verify.commit_checks import CommitWork
 from maintainer.delta.verify.version_reader import DeltaVersionReader
-from maintainer.errors import LogUnreadable, TableError
-from maintainer.model.run.commit_verdict import CommitVerification
+from maintainer.engine.step_meter import StepMeter
+from maintainer.errors import CheckImpossible, LogUnreadable, TableError
+from maintainer.model.run.commit_verdict import CheckResult, CommitCheck, CommitVerification
+from maintainer.model.run.receipts import Proof
 from maintainer.model.table.commit_records import MAINTENANCE, CommitStamp
 from maintainer.model.table.table_facts import TableFacts
 
@@ -30,13 +32,33 @@ _WITHOUT_ROWS = {"CLUSTER BY", "SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "VACU
 """What maintenance commits without a row in it: after an OPTIMIZE it must not hide that."""
 
 
-class DeltaCommitProver:
-    """Implements ``CommitProver`` on a worker's session, whose settings it may change."""
+class DeltaCommitProver(DeltaVersionReader):
+    """Implements ``CommitProver`` and ``VersionReader`` on a worker's session, whose settings it may change."""
 
-    def __init__(self, jvm: DeltaJvm) -> None:
-        self._jvm = jvm
-        self._live_files = LiveFilesReader(jvm)
-        self._versions = DeltaVersionReader(jvm, self._live_files)
+    def __init__(
+        self, jvm: DeltaJvm, live_files: LiveFilesReader | None = None, meter: StepMeter | None = None
+    ) -> None:
+        super().__init__(jvm, live_files or LiveFilesReader(jvm), meter)
+
+    def proof(self, facts: TableFacts, version: int) -> Proof:
+        """Prove a rewrite; see ``VersionReader.proof``."""
+        started = time.monotonic()
+        work, checks = self._checked(facts, version)
+        if work.measured is None:
+            reason = next((check.finding for check in checks if check.result is CheckResult.NOT_CHECKED), work.kind)
+            raise CheckImpossible(
+                "the rows of this commit cannot be compared", where=f"{facts.ref.identifier}@{version}", found=reason
+            )
+        wrong = [check for check in checks if check.result is CheckResult.WRONG and check.level != "files"]
+        return Proof(
+            work.measured.read,
+            work.measured.written,
+            rows_in_log=None,
+            uncovered_columns=work.measured.uncovered_columns,
+            duration_seconds=time.monotonic() - started,
+            findings=tuple(f"{check.level}: {check.finding}" for check in wrong),
+            after_commit=True,
+        )
 
     def newest_maintenance(self, facts: TableFacts) -> int:
         """The newest version in which maintenance rewrote files; without one the newest of maintenance, then of all.
@@ -60,14 +82,7 @@ class DeltaCommitProver:
     def prove(self, facts: TableFacts, version: int, *, exact: bool = False) -> CommitVerification:
         """Prove one commit; see ``CommitProver.prove``."""
         started = time.monotonic()
-        self._jvm.activate()
-        with table_errors(f"{facts.ref.identifier}@{version}"):
-            storage = TableStorage(self._jvm, facts.location)
-            entry = commit_at(storage, version)
-            if entry is None:
-                raise _no_such_version(facts, version)
-            work = CommitWork(self._jvm, self._versions, self._live_files, facts, storage, entry, exact)
-            checks = tuple(work.checks())
+        work, checks = self._checked(facts, version, exact=exact)
         stamp = CommitStamp.from_json(work.info.get("userMetadata"))
         return CommitVerification(
             version=version,
@@ -84,6 +99,18 @@ class DeltaCommitProver:
             uncovered_columns=() if work.measured is None else work.measured.uncovered_columns,
             duration_seconds=time.monotonic() - started,
         )
+
+    def _checked(
+        self, facts: TableFacts, version: int, *, exact: bool = False
+    ) -> tuple[CommitWork, tuple[CommitCheck, ...]]:
+        self._jvm.activate()
+        with table_errors(f"{facts.ref.identifier}@{version}"):
+            storage = TableStorage(self._jvm, facts.location)
+            entry = commit_at(storage, version)
+            if entry is None:
+                raise _no_such_version(facts, version)
+            work = CommitWork(self._jvm, self, self._live_files, facts, storage, entry, exact)
+            return work, tuple(work.checks())
 
 
 def _no_such_version(facts: TableFacts, version: int) -> TableError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +15,19 @@ import pytest
 from tests.support.policies.projects import write_project
 from tests.support.product import (
     CheckResult,
+    Checks,
+    CommandEngine,
     CommitVerification,
     DeltaCommitProver,
     DeltaEngine,
     DeltaTableEngine,
     EnvironmentUnfit,
+    GreatExpectationsVerifier,
     SessionLease,
     TableError,
     TableRef,
+    Verdict,
+    classic_sessions,
     run,
 )
 from tests.support.tables.delta_tables import compaction, forge_commit, forget_logs, no_intent, stamp
@@ -123,6 +129,48 @@ def test_another_engine_s_compaction_is_proven(spark: SparkSession, lease: Sessi
         )
 
 
+def _change_a_row(path: Path, version: int = 2) -> None:
+    """Change a row of a file that the version added, on storage; the log says its size."""
+    add = max(_adds(_log(path, version)), key=lambda candidate: candidate["size"])
+    file = path / add["path"].replace("%20", " ")
+    table = pq.read_table(file, partitioning=None)
+    names = table.column("s").to_pylist()
+    pq.write_table(table.set_column(1, table.schema.field("s"), pa.array(["s0", *names[1:]])), file)
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+
+    def resize(actions: list[dict[str, Any]]) -> None:
+        for action in _adds(actions):
+            if action["path"] == add["path"]:
+                action["size"] = file.stat().st_size
+
+    forge_commit(path, version, resize)
+
+
+@pytest.mark.every_run
+@pytest.mark.parametrize("kind", ["transaction", "command"])
+def test_rows_that_an_unproven_commit_changed_are_found_though_they_are_as_many(
+    spark: SparkSession, lease: SessionLease, lake: Path, kind: str
+) -> None:
+    """A command's commit is proven after it: where its run ended before, another one proves it, by either engine."""
+    path = lake / "t"
+    _build(spark, path, enableDeletionVectors="true")
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 4")
+    spark.sql(f"OPTIMIZE delta.`{path}`")
+    shutil.copytree(path, lake / "changed")
+    _change_a_row(lake / "changed", 3)
+    spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMN later INT")
+    chosen = DeltaEngine(lease) if kind == "transaction" else CommandEngine(classic_sessions(lease))
+    verdicts = {}
+    with chosen.worker("settle") as engine:
+        for table in (path, lake / "changed"):
+            facts = engine.reader.facts(TableRef(str(table)))
+            verdicts[table.name] = GreatExpectationsVerifier().version_pair(engine.versions, facts, 3, Checks())
+    assert (verdicts["t"].verdict, verdicts["t"].detail) == (Verdict.PASS, None)
+    assert verdicts["changed"].verdict is Verdict.FAIL
+    assert "hash sum" in str(verdicts["changed"].detail)
+    assert {verdict.rows_after for verdict in verdicts.values()} == {19}
+
+
 @pytest.mark.every_run
 def test_a_wrong_commit_is_named(spark: SparkSession, lease: SessionLease, lake: Path) -> None:
     path = lake / "t"
@@ -178,21 +226,7 @@ def test_a_wrong_commit_is_named(spark: SparkSession, lease: SessionLease, lake:
             )
             assert verification.content_is_wrong is (level != "statistics")
             commit.write_text(good, encoding="utf-8")
-        # A row of an added file is changed on storage, with the same size in the log.
-        actions = [json.loads(line) for line in good.splitlines()]
-        add = max(_adds(actions), key=lambda candidate: candidate["size"])
-        file = path / add["path"].replace("%20", " ")
-        table = pq.read_table(file, partitioning=None)
-        names = table.column("s").to_pylist()
-        pq.write_table(table.set_column(1, table.schema.field("s"), pa.array(["s0", *names[1:]])), file)
-        file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
-
-        def resize(actions: list[dict[str, Any]]) -> None:
-            for action in _adds(actions):
-                if action["path"] == add["path"]:
-                    action["size"] = file.stat().st_size
-
-        forge_commit(path, 2, resize)
+        _change_a_row(path)
         verification = _verify(engine, path, 2)
         assert WRONG in {check.result for check in verification.checks if check.level == "rows"}
         assert WRONG in {check.result for check in _verify(engine, path, 2, exact=True).checks if check.level == "rows"}

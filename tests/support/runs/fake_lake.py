@@ -339,10 +339,16 @@ class FakeWorker:
     def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:
         return frozenset(paths) & self._table(facts.ref).storage
 
+    def proof(self, facts: TableFacts, version: int) -> Proof:
+        read, written = (_fingerprint(self._rows(facts, each)) for each in (version - 1, version))
+        return Proof(read, written, rows_in_log=None, after_commit=True)
+
     def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:
-        table = self._table(facts.ref)
-        a, b = (Counter(r for rows in table.versions[v].files.values() for r in rows) for v in (version_a, version_b))
-        return sum((a - b).values()) + sum((b - a).values())
+        a, b = self._rows(facts, version_a), self._rows(facts, version_b)
+        return (a - b).total() + (b - a).total()
+
+    def _rows(self, facts: TableFacts, version: int) -> Counter[int]:
+        return Counter(row for rows in self._table(facts.ref).versions[version].files.values() for row in rows)
 
 
 def _check_live(table: FakeTable, paths: set[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from maintainer.model.plan.plan import Checks
+from maintainer.model.run.receipts import Proof
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.verification.commit_checks_after import GreatExpectationsVerifier, _Check
 from tests.support.tables.builders import make_facts
@@ -31,6 +32,9 @@ class Versions:
         raise AssertionError("not asked for")
 
     def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:
+        raise AssertionError("not asked for")
+
+    def proof(self, facts: TableFacts, version: int) -> Proof:
         raise AssertionError("not asked for")
 
     def rows_differ(self, facts: TableFacts, version_a: int, version_b: int) -> int:
