@@ -6,7 +6,8 @@ cleaned away. A table around this one, or with a link to it, may name its files 
 kept, and later only newer commits are read. No Spark job runs and no snapshot is made.
 
 A checkpoint holds ``offsets/N`` (what batch N reads up to, one JSON line for each source, after a version and a line of
-metadata) and ``commits/N`` (batch N is done). After a restart the stream goes on from the last batch that is done.
+metadata) and ``commits/N`` (batch N is done). After a restart the stream goes on from the last batch that is done. How
+it was told to begin is not in there.
 """
 
 from __future__ import annotations
@@ -234,16 +235,14 @@ def _version(files: FileStore, folder: str, table_id: str) -> int:
     done = max((batch for batch in commits if batch in offsets), default=None)
     if done is None and commits:
         raise Unreliable("the offsets of its last batch are missing")
-    # Before its first batch is done a stream begins where that batch did: at the version of its first snapshot.
     batch = min(offsets) if done is None else done
-    sources = [
-        int(source["reservoirVersion"])
-        for source in _sources(files.read(offsets[batch]))
-        if source.get("reservoirId") == table_id
-    ]
+    sources = [source for source in _sources(files.read(offsets[batch])) if source.get("reservoirId") == table_id]
     if not sources:
         raise Unreliable(f"batch {batch} does not read this table")
-    return min(sources)
+    # An offset is where a batch ends. Only one within the first snapshot names the version where the batch began, too.
+    if done is None and not all(source.get("isStartingVersion") is True for source in sources):
+        raise Unreliable("its first batch is not done, and where it began is not recorded")
+    return min(int(source["reservoirVersion"]) for source in sources)
 
 
 def _batches(files: FileStore, folder: str) -> dict[int, str]:

@@ -6,6 +6,7 @@ must be there with the same content. The only files that may be new are VACUUM's
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 from pathlib import Path
@@ -105,6 +106,23 @@ class TestA03ReadersThatAreBehind:
         table = self.table(lake)
         folder = write_checkpoint(lake / "chk", table, version)
         vacuum(lake, table, Vacuuming(policies(consumers=(Consumer("s", None, str(folder)),))), *gone)
+
+    @pytest.mark.parametrize("starting", [(True,), (False,), (True, False)])
+    def test_a_stream_whose_first_batch_is_not_done(self, lake: Path, starting: tuple[bool, ...]) -> None:
+        """Its offset says where the batch ends; that is where it began as well only within the first snapshot."""
+        table = self.table(lake)
+        folder = write_checkpoint(lake / "chk", table, 0, committed=-1)
+        offset = {"sourceVersion": 1, "reservoirId": table.table_id, "reservoirVersion": 4, "index": 0}
+        lines = [json.dumps({**offset, "isStartingVersion": is_starting}) for is_starting in starting]
+        (folder / "offsets" / "0").write_text("\n".join(["v1", "{}", *lines]))
+        work = Vacuuming(policies(consumers=(Consumer("s", None, str(folder)),)))
+        if all(starting):
+            vacuum(lake, table, work, "x.parquet")
+            return
+        plan = work.plan(table)
+        assert (plan.state, codes(plan)) == ("blocked", {ReasonCode.CANNOT_BE_SURE})
+        assert "its first batch is not done, and where it began is not recorded" in plan.blocked[0].text
+        vacuum(lake, table, work)
 
     @pytest.mark.parametrize(("days", "gone"), [(19, ("x.parquet",)), (21, ())])
     def test_a_declared_lag(self, lake: Path, days: int, gone: tuple[str, ...]) -> None:
