@@ -19,7 +19,7 @@ from maintainer.app.planning.reader_pool import ReaderPool
 from maintainer.app.planning.run_statistics import learn, past_lessons
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.chosen_tables import tables_read_at_once
-from maintainer.app.selection.managed_search import gone_tables, tables_found_before
+from maintainer.app.selection.managed_search import gone_tables, missed_tables, tables_found_before
 from maintainer.engine.process_loss import engine_gone, is_engine_lost
 from maintainer.engine.protocols import Engine, SignOfLife, TablePlaces, TableReader
 from maintainer.engine.refusing_buckets import RefusingBuckets
@@ -149,10 +149,13 @@ def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
 def known_tables(project: Project, policies: Sequence[ResolvedPolicy] = ()) -> tuple[TableRef, ...]:
     """List all tables whose log may refer to files of another: the project's, the given policies', and neighbours.
 
-    The ledger is left out: only runs write to it, and a damaged one must not hold up the deletions of every table.
+    So may one that rules disagree about, and one that the newest run had and this search did not come to. The ledger is
+    left out: only runs write to it, and a damaged one must not hold up the deletions of every table.
     """
     named = {policy.table for policy in (*project.policies, *policies) if policy.file != LEDGER_POLICY}
-    return tuple(sorted(named | set(neighbours(project))))
+    refused = {problem.table for problem in project.loaded.managed.refused}
+    missed = {table.ref for table in missed_tables(project)}
+    return tuple(sorted(named | refused | missed | set(neighbours(project))))
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ beside its source, and its source's log does not name it. Tables of a catalog an
 from __future__ import annotations
 
 import os
+import stat
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -124,6 +125,7 @@ MAX_FOLDERS, MAX_ENTRIES, MAX_UNMANAGED = 100, 2_000, 1_000
 def neighbours(project: Project) -> list[TableRef]:
     """Find Delta tables in folders that hold a managed table, and that no policy file names.
 
+    A folder that may not be entered may be one: whoever asks for what it refers to is told that nobody knows.
     A table that is reached through a link lies in two folders. Links beside a table are not followed.
     """
     tables = [policy.table for policy in project.policies]
@@ -138,8 +140,9 @@ def neighbours(project: Project) -> list[TableRef]:
 
 
 def unmanaged_tables(project: Project) -> list[TableRef]:
-    """Find those neighbours that no rule of the project reaches, either."""
-    return [ref for ref in neighbours(project) if not project.loaded.match_rules_for(ref)]
+    """Find those neighbours that are tables for sure and that no rule of the project reaches, either."""
+    without_rule = (ref for ref in neighbours(project) if not project.loaded.match_rules_for(ref))
+    return [ref for ref in without_rule if _holds_table(Path(ref.location))]
 
 
 def _folders(tables: Iterable[TableRef]) -> list[Path]:
@@ -161,7 +164,17 @@ def _tables_in(folder: Path) -> Iterator[Path]:
                 if entry.is_dir(follow_symlinks=False)
             )
     except OSError:
-        return  # the table in it cannot be read either, and says so
+        return  # who may not list the folder does not see what is beside a table
     for name in names:
-        if (folder / name / LOG_FOLDER).is_dir():
+        if name != "lost+found" and _holds_table(folder / name) is not False:
             yield folder / name
+
+
+def _holds_table(folder: Path) -> bool | None:
+    """Whether a Delta log lies in a folder; None where that cannot be looked at, as in one of another user."""
+    try:
+        return stat.S_ISDIR((folder / LOG_FOLDER).stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return None

@@ -222,25 +222,40 @@ def gone_tables(project: Project) -> tuple[GoneTable, ...]:
 
     Nothing is said of places that could not be searched to the end.
     """
-    loaded, search = project.loaded, project.loaded.search
+    search = project.loaded.search
     if search is None:
         return ()
-    now = {name_key(name) for table in search.tables for name in table.names}
-    now |= {table.key for table in loaded.tables}
-    remembered = _found_before(project)
-    gone = []
-    for name, source in sorted(remembered.items()):
-        ref = table_ref(name, project.root)
-        manager = managing_rule(ref, loaded.managing_rules, loaded.project.places)
-        if manager is not None and name_key(ref) not in now and not search.leaves_open(ref):
-            gone.append(GoneTable(ref, source))
-    return tuple(gone)
+    return tuple(table for table in missed_tables(project) if not search.leaves_open(table.ref))
+
+
+def missed_tables(project: Project) -> tuple[GoneTable, ...]:
+    """Return the tables that rules managed in the newest run, still would, and that this search did not come to.
+
+    They are gone, or lie where it could not look, as on a disk that is not mounted.
+    """
+    loaded, found = project.loaded, () if project.loaded.search is None else project.loaded.search.tables
+    now = {name_key(name) for table in found for name in table.names} | {table.key for table in loaded.tables}
+    before = ((table_ref(name, project.root), source) for name, source in sorted(_found_before(project).items()))
+    return tuple(
+        GoneTable(ref, source)
+        for ref, source in before
+        if name_key(ref) not in now and managing_rule(ref, loaded.managing_rules, loaded.project.places) is not None
+    )
+
+
+def _may_be_away(ref: TableRef) -> bool:
+    """Whether the disk of a table may not be mounted: the folder in which its path ends is empty."""
+    from maintainer.delta.storage.file_identity import empty_folder
+    from maintainer.delta.storage.log_paths import path_uri
+
+    return ref.is_path and empty_folder(path_uri(ref.location)) is not None
 
 
 def remember_found(project: Project, plan: Plan, on_problem: Callable[[Problem], None]) -> None:
     """Write down which tables rules manage now, for the plan of the next run. Called where a run begins.
 
-    A new table that the run leaves out, as one of another shard, stays new for the run that has it.
+    A new table that the run leaves out, as one of another shard, stays new for the run that has it. One that may only
+    be away stays: it may be a clone that needs files of others.
 
     Args:
         project: The project, after its search.
@@ -258,7 +273,8 @@ def remember_found(project: Project, plan: Plan, on_problem: Callable[[Problem],
         # Without an earlier list no table was reported as new, and none is from now on.
         if policy.rule_line is not None and (not before or policy.table.identifier in known)
     }
-    unknown = {name: source for name, source in before.items() if search.leaves_open(table_ref(name, project.root))}
+    missed = (table for table in missed_tables(project) if search.leaves_open(table.ref) or _may_be_away(table.ref))
+    unknown = {table.ref.identifier: table.source for table in missed}
     document = {"format_version": FOUND_FORMAT, "tables": {**unknown, **managed}}
     path = _found_path(project)
     try:

@@ -39,13 +39,16 @@ def is_really_below(root_uri: str, folder_uri: str) -> bool:
 
 
 def empty_folder(uri: str) -> str | None:
-    """Return the folder in which a path ends on a local disk, if nothing is in it; None where something is."""
+    """Return the folder in which a path ends on a local disk, if nothing is in it; None where something may be."""
     if not uri.startswith("file:"):
         return None
     folder = Path(local_path(uri))
-    while not folder.is_dir():
+    while not os.path.isdir(folder):
         folder = folder.parent
-    return None if any(folder.iterdir()) else str(folder)
+    try:
+        return None if any(folder.iterdir()) else str(folder)
+    except OSError:  # not to be listed: a disk that is not mounted leaves a folder that is
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,7 @@ class References:
         except MaintainerError as error:
             problems.append(f"which other tables the catalog has is not known ({error.code}: {error.what})")
         for ref in tables:
+            place = path_uri(ref.location) if ref.is_path else ""
             try:
                 files, place = locator.place_of(ref)
                 if is_one_place(StoragePlaces(), place, root_uri):
@@ -102,7 +103,7 @@ class References:
                 problem = as_table_error(error, ref.identifier)
                 if not isinstance(problem, (NoTable, NotDelta)):
                     problems.append(_unreadable(ref, problem))
-                elif ref.is_path and (empty := empty_folder(path_uri(ref.location))) is not None:
+                elif (empty := empty_folder(place)) is not None:
                     problems.append(_unmounted(ref, empty))
                 continue
             if len(references.files):

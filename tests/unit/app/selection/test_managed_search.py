@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from maintainer.app.engine_access import EngineOptions
+from maintainer.app.planning.make_plan import known_tables
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.chosen_tables import chosen_tables, searched
 from maintainer.app.selection.managed_search import (
@@ -28,7 +30,7 @@ from maintainer.model.plan.plan import GoneTable, Problem
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.table_names import table_ref
 from tests.support.runs import sample_plans
-from tests.unit.app.selection.searched_lakes import Finder, lake, opened, project
+from tests.unit.app.selection.searched_lakes import RULE, Finder, lake, opened, project
 
 EMPTY = sample_plans.plan()
 
@@ -223,12 +225,46 @@ def test_a_table_that_is_gone_is_named_until_the_next_run(tmp_path: Path) -> Non
     night = search_tables(project(tmp_path), EngineOptions())
     assert gone_tables(night) == ()
     remember_found(night, EMPTY, refuse)
-    (tmp_path / "lake/b/_delta_log").rmdir()
+    shutil.rmtree(tmp_path / "lake/b")
     morning = again(night)
     assert gone_tables(morning) == (GoneTable(table_ref("lake/b", tmp_path), "policies/rule.yml:2"),)
     assert [ref.identifier for ref in tables_found_before(morning)] == ["lake/a", "lake/b"]
     remember_found(morning, EMPTY, refuse)
     assert gone_tables(morning) == ()
+
+
+def test_a_table_whose_disk_may_not_be_mounted_is_remembered_and_may_refer_to_files_of_others(tmp_path: Path) -> None:
+    """An empty folder is searched without a problem; a clone in it would be forgotten, and its files deleted."""
+    lake(tmp_path, "lake/a", "mount/clone")
+    loaded = project(tmp_path, "roots: [lake, mount]", more='match: {tables: ["mount/*"]}\nmanage: true')
+    night = search_tables(loaded, EngineOptions())
+    remember_found(night, EMPTY, refuse)
+    shutil.rmtree(tmp_path / "mount/clone")
+    for _ in range(3):
+        unmounted = again(night)
+        assert names(unmounted) == {"lake/a": "policies/rule.yml:2"}
+        assert [table.ref.identifier for table in gone_tables(unmounted)] == ["mount/clone"]
+        assert [ref.identifier for ref in known_tables(unmounted)] == ["lake/a", "mount/clone"]
+        remember_found(unmounted, EMPTY, refuse)
+    (tmp_path / "mount/other").mkdir()
+    remember_found(again(night), EMPTY, refuse)
+    assert [ref.identifier for ref in known_tables(again(night))] == ["lake/a"]
+
+
+def test_a_table_in_a_place_that_was_not_searched_or_that_rules_disagree_about_may_refer_to_files_of_others(
+    tmp_path: Path,
+) -> None:
+    lake(tmp_path, "lake/a", "lake/b")
+    night = search_tables(project(tmp_path, "roots: [lake, more]"), EngineOptions())
+    remember_found(night, EMPTY, refuse)
+    (tmp_path / "policies" / "odd.yml").write_text("version: 1\nmatch: {tables: ['lake/b']}\nowner: another\n")
+    (tmp_path / "policies" / "rule.yml").write_text(f"{RULE}owner: team-lake\n")
+    disagree = search_tables(Project.load(tmp_path), EngineOptions())
+    assert problems(disagree) == [("./more", "E645"), ("lake/b", "E617")]
+    assert names(disagree) == {"lake/a": "policies/rule.yml:2"}
+    assert [ref.identifier for ref in known_tables(disagree)] == ["lake/a", "lake/b"]
+    (tmp_path / "lake").rename(tmp_path / "away")
+    assert [ref.identifier for ref in known_tables(again(night))] == ["lake/a", "lake/b"]
 
 
 def test_a_place_that_cannot_be_searched_has_lost_nothing(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from datetime import date
 from pathlib import Path
 
@@ -204,6 +205,25 @@ def test_tables_beside_ours_that_no_policy_names_are_found(tmp_path: Path) -> No
     assert [ref.identifier for ref in neighbours(project)] == ["lake/b", "lake/by_rule"]
     # A clone may lie beside its source: whatever is deleted, its log is asked.
     assert [ref.identifier for ref in known_tables(project)] == ["crm.leads", "lake/a", "lake/b", "lake/by_rule"]
+
+
+def test_a_folder_that_may_not_be_entered_may_be_a_clone_and_is_no_table_for_sure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody but its owner looks into ``lost+found``, and no table is in it."""
+    for name in ("lake/a", "lake/theirs", "lake/lost+found"):
+        (tmp_path / name / "_delta_log").mkdir(parents=True)
+    project = Project.load(write_project(tmp_path, {"policies/a.yml": "table: lake/a\n"}))
+    stat = Path.stat
+
+    def denied(path: Path, **how: bool) -> os.stat_result:
+        if path.parent.name in ("theirs", "lost+found"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return stat(path, **how)
+
+    monkeypatch.setattr(Path, "stat", denied)
+    assert [ref.identifier for ref in known_tables(project)] == ["lake/a", "lake/theirs"]
+    assert unmanaged_tables(project) == []
 
 
 def test_a_table_that_is_reached_through_a_link_has_neighbours_at_both_ends(tmp_path: Path) -> None:

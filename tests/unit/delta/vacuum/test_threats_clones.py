@@ -77,6 +77,19 @@ class TestA05ShallowClones:
         assert (ReasonCode.CANNOT_BE_SURE in codes(work.plan(source))) is not is_known
         vacuum(lake, source, work, *(["needed.parquet", "free.parquet"] if is_known else []))
 
+    def test_a_clone_of_a_catalog_whose_disk_may_not_be_mounted(
+        self, lake: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        source, mount = self.lake_of(lake), lake.parent / "mount"
+        mount.mkdir()
+        work = Vacuuming(policies(), (source.ref, TableRef("dev.orders")))
+        place_of = work.reader.place_of
+        places = {"dev.orders": (LocalFiles(), f"file:{mount}/lake/clone")}
+        monkeypatch.setattr(work.reader, "place_of", lambda ref: places.get(ref.identifier) or place_of(ref))
+        vacuum(lake, source, work)
+        (mount / "other").mkdir()
+        vacuum(lake, source, work, "needed.parquet", "free.parquet")
+
     @pytest.mark.parametrize("layout", ["below", "below, log cleaned", "through a link", "other spelling"])
     def test_a_table_around_this_one_names_its_files_by_relative_paths(self, lake: Path, layout: str) -> None:
         """As after CONVERT TO DELTA of the outer folder, or where a folder of partitions is a link to a table."""
