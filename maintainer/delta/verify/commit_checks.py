@@ -89,6 +89,11 @@ class CommitWork:
 
     def checks(self) -> Iterator[CommitCheck]:
         """Make every check that applies, in order."""
+        yield from self.checks_of_rows()
+        yield from self._files()
+
+    def checks_of_rows(self) -> Iterator[CommitCheck]:
+        """Read the commit, and check what it did with rows; nothing where it claims to change data, or has no files."""
         for action in self.storage.actions(self.entry, with_adds=True):
             (name,) = action
             if name == "commitInfo":
@@ -101,7 +106,6 @@ class CommitWork:
                 self.others.append(name)
         if self.kind == "rewrite" and (self.adds or self.removes):
             yield from self._rewrite()
-        yield from self._files()
 
     def _rewrite(self) -> Iterator[CommitCheck]:
         """A commit that claims to change no data: actions, rows, statistics."""

@@ -10,6 +10,8 @@ through Delta else. No Spark session is started where DuckDB finds that nothing 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.commit_history import commit_at
@@ -20,8 +22,8 @@ from maintainer.delta.verify.commit_checks import CommitWork
 from maintainer.delta.verify.version_reader import DeltaVersionReader
 from maintainer.engine.step_meter import StepMeter
 from maintainer.errors import CheckImpossible, LogUnreadable, TableError
-from maintainer.model.run.commit_verdict import CheckResult, CommitCheck, CommitVerification
-from maintainer.model.run.receipts import Proof
+from maintainer.model.run.commit_verdict import CheckResult, CommitVerification
+from maintainer.model.run.receipts import Fingerprint, Proof
 from maintainer.model.table.commit_records import MAINTENANCE, CommitStamp
 from maintainer.model.table.table_facts import TableFacts
 
@@ -30,6 +32,8 @@ MAX_COMMITS_LOOKED_AT = 1000
 
 _WITHOUT_ROWS = {"CLUSTER BY", "SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "VACUUM", "VACUUM END", "VACUUM START"}
 """What maintenance commits without a row in it: after an OPTIMIZE it must not hide that."""
+
+NO_ROWS = Fingerprint(0, ())
 
 
 class DeltaCommitProver(DeltaVersionReader):
@@ -43,13 +47,16 @@ class DeltaCommitProver(DeltaVersionReader):
     def proof(self, facts: TableFacts, version: int) -> Proof:
         """Prove a rewrite; see ``VersionReader.proof``."""
         started = time.monotonic()
-        work, checks = self._checked(facts, version)
+        with self._commit(facts, version) as work:
+            checks = tuple(work.checks_of_rows())
+        if not (work.adds or work.removes):  # such as one of properties
+            return Proof(NO_ROWS, NO_ROWS, rows_in_log=None, after_commit=True)
         if work.measured is None:
             reason = next((check.finding for check in checks if check.result is CheckResult.NOT_CHECKED), work.kind)
             raise CheckImpossible(
                 "the rows of this commit cannot be compared", where=f"{facts.ref.identifier}@{version}", found=reason
             )
-        wrong = [check for check in checks if check.result is CheckResult.WRONG and check.level != "files"]
+        wrong = [check for check in checks if check.result is CheckResult.WRONG]
         return Proof(
             work.measured.read,
             work.measured.written,
@@ -82,7 +89,8 @@ class DeltaCommitProver(DeltaVersionReader):
     def prove(self, facts: TableFacts, version: int, *, exact: bool = False) -> CommitVerification:
         """Prove one commit; see ``CommitProver.prove``."""
         started = time.monotonic()
-        work, checks = self._checked(facts, version, exact=exact)
+        with self._commit(facts, version, exact=exact) as work:
+            checks = tuple(work.checks())
         stamp = CommitStamp.from_json(work.info.get("userMetadata"))
         return CommitVerification(
             version=version,
@@ -100,17 +108,15 @@ class DeltaCommitProver(DeltaVersionReader):
             duration_seconds=time.monotonic() - started,
         )
 
-    def _checked(
-        self, facts: TableFacts, version: int, *, exact: bool = False
-    ) -> tuple[CommitWork, tuple[CommitCheck, ...]]:
+    @contextmanager
+    def _commit(self, facts: TableFacts, version: int, *, exact: bool = False) -> Iterator[CommitWork]:
         self._jvm.activate()
         with table_errors(f"{facts.ref.identifier}@{version}"):
             storage = TableStorage(self._jvm, facts.location)
             entry = commit_at(storage, version)
             if entry is None:
                 raise _no_such_version(facts, version)
-            work = CommitWork(self._jvm, self, self._live_files, facts, storage, entry, exact)
-            return work, tuple(work.checks())
+            yield CommitWork(self._jvm, self, self._live_files, facts, storage, entry, exact)
 
 
 def _no_such_version(facts: TableFacts, version: int) -> TableError:

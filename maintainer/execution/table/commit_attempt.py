@@ -170,6 +170,7 @@ class CommitAttempt:
         batch: Number of the batch within the step, from 0.
         figures: Files and bytes at stake, for INTENT.
         partitions: Those of a rewrite's files, for the last look at other writers; None takes no such look.
+        kind: What is tried; None: what the step is.
     """
 
     worker: TableWorker
@@ -178,6 +179,7 @@ class CommitAttempt:
     batch: int
     figures: tuple[int, int] = (0, 0)
     partitions: frozenset[PartitionValues] | None = None
+    kind: str | None = None
     read_version: int | None = None
     """The version that the newest INTENT names."""
     proof: Proof | None = None
@@ -206,7 +208,7 @@ class CommitAttempt:
         # First the mark, then one more look: whoever gives this thread up does it in the other order.
         self.work.unsettled = True
         worker.control.check_commit()
-        about = (context.clock.now_ms(), *named(facts), self.stamp, self.work.kind)
+        about = (context.clock.now_ms(), *named(facts), self.stamp, self.kind or self.work.kind)
         proven = proof is not None and proof.holds
         context.journal.record(Intent(*about, read_version, proven, *self.figures, proof))
         self.read_version, self.proof = read_version, proof
@@ -244,8 +246,8 @@ class CommitAttempt:
         self, end: CommitEnd, receipt: CommitReceipt | VacuumReceipt | None, problem: Problem | None = None
     ) -> None:
         context = self.worker.context
-        at_ms = context.clock.now_ms()
-        context.journal.record(Result(at_ms, *named(self.facts), self.stamp, self.work.kind, end, receipt, problem))
+        about = (context.clock.now_ms(), *named(self.facts), self.stamp, self.kind or self.work.kind)
+        context.journal.record(Result(*about, end, receipt, problem))
 
     def _what_landed(
         self, read_version: int, error: Exception

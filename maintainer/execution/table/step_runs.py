@@ -59,7 +59,7 @@ def commit_properties(
     Raises:
         MaintainerError: It did not work.
     """
-    with CommitAttempt(worker, work, facts, number) as commit:
+    with CommitAttempt(worker, work, facts, number, kind=step.kind) as commit:
         receipt = worker.engine.writer.set_properties(facts, step, commit.stamp, commit)
     commit.landed(receipt)
 

@@ -8,14 +8,18 @@ from unittest.mock import Mock
 
 import pytest
 
+from maintainer.engine.protocols import BeforeCommit
 from maintainer.errors import CommitConflict, Interrupted, TableAltered
 from maintainer.execution.run_context import Clock
 from maintainer.execution.table import zorder_loop as turns
 from maintainer.execution.table.table_worker import StepWork
+from maintainer.journal.memory.place_records import PlaceRecord
 from maintainer.model.plan.steps import Batch, SetPropertiesStep, ZOrderStep
 from maintainer.model.plan.zorder_turn import Strategy
 from maintainer.model.run.outcome import StepStatus
 from maintainer.model.run.receipts import CommitReceipt
+from maintainer.model.run.run_events import Intent, Result, RunEvent
+from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import ColumnRanges, TableFacts, TableRef
 from maintainer.planning.zorder.incremental_zorder import next_turn
 from tests.support.tables.builders import make_facts
@@ -37,8 +41,8 @@ class Table:
         self.appends_a_turn = 0
         self.looks = 0
         self.removed: list[str] = []
+        self.recorded: list[RunEvent] = []
         monkeypatch.setattr(turns, "run_batch", self.run_batch)
-        monkeypatch.setattr(turns, "commit_properties", self.commit_properties)
 
     def facts(self, ref: object) -> TableFacts:
         return make_facts(files=self.lake.files.values(), properties=self.properties, version=self.lake.commits)
@@ -51,6 +55,9 @@ class Table:
         if self.stop_at == self.looks:
             raise Interrupted("stopped")
 
+    def check_commit(self) -> None:
+        """Nothing stops it."""
+
     def run_batch(self, worker: object, work: StepWork, step: ZOrderStep, number: int, planned: Batch) -> None:
         if number in self.fail_at:
             raise self.fail_at[number]
@@ -60,11 +67,12 @@ class Table:
             self.lake.append(GRID[:3])
         work.commits.append(CommitReceipt(version=self.lake.commits, read_version=self.lake.commits - 1))
 
-    def commit_properties(
-        self, worker: object, work: StepWork, facts: object, number: int, step: SetPropertiesStep
-    ) -> None:
+    def set_properties(
+        self, facts: TableFacts, step: SetPropertiesStep, stamp: CommitStamp, before_commit: BeforeCommit
+    ) -> CommitReceipt:
+        before_commit(98, None)
         self.removed += step.unset
-        work.commits.append(CommitReceipt(version=99, read_version=98))
+        return CommitReceipt(version=99, read_version=98)
 
     def step(self, **changes: object) -> ZOrderStep:
         settings = settings_of(self.lake.revision, **changes)
@@ -75,9 +83,10 @@ class Table:
     def run(self, step: ZOrderStep) -> tuple[StepStatus, StepWork]:
         work = StepWork("t/zorder", "zorder")
         engine = SimpleNamespace(reader=self, writer=self)
-        plan = SimpleNamespace(ref=TableRef("t"), window_closes_ms=None)
-        context = SimpleNamespace(journal=SimpleNamespace(record=lambda event: None), clock=Clock())
-        worker: Any = SimpleNamespace(engine=engine, control=self, plan=plan, context=context)
+        plan = SimpleNamespace(ref=TableRef("t"), window_closes_ms=None, policy_digest="sha256:policy")
+        journal = SimpleNamespace(run_id="r", record=self.recorded.append)
+        context = SimpleNamespace(journal=journal, clock=Clock(), verifier_check=Mock())
+        worker: Any = SimpleNamespace(engine=engine, control=self, plan=plan, context=context, lease=None)
         try:
             return turns.run_turns(worker, work, step), work
         except Interrupted:
@@ -167,6 +176,13 @@ def test_a_request_is_removed_when_it_is_done(monkeypatch: pytest.MonkeyPatch) -
     assert sorted(table.removed) == sorted(wanted)
     assert work.notes == ["the request on the table is done and was removed (LeveledCompaction)"]
     assert len(work.commits) == len(work.turns) + 1
+    # No row was moved by it: nothing waits for a proof that nobody could make.
+    tried = [event for event in table.recorded if isinstance(event, Intent | Result)]
+    assert [event.kind for event in tried] == ["set_properties"] * 2
+    record = PlaceRecord()
+    for event in tried:
+        record.fold(event)
+    assert record == PlaceRecord()
     other = Table(monkeypatch, **wanted)
     other.run(other.step())
     assert other.removed == []
