@@ -3,8 +3,9 @@
 How it is used, and why:
 
 * ``persist=False``: by default it caches the whole table, never lets go of it, and later checks read the cache.
-* One ephemeral context and one asset name for each validation, under one lock: shared batch definitions answered
-  with another table's figures, and its project manager belongs to the process.
+* One ephemeral context and one asset name for each validation: shared batch definitions answered with another table's
+  figures. Since 1.24 a batch asks the context that made it, so only making one, which its project manager remembers
+  for the process, is under a lock: no validation waits for another table's scan.
 * A metric that throws does not raise: it is a result without success whose ``exception_info`` has one of two
   shapes. We tell *checked, wrong* (``fail``) from *could not check* (``error``).
 * Pairs are compared with ``ignore_row_if="neither"``, and a missing figure becomes a text: ``None == None`` passes.
@@ -29,8 +30,8 @@ from maintainer.model.run.outcome import Assertion
 from maintainer.model.run.receipts import Verdict
 from maintainer.verification.verification_result import Pair, figures_by_name
 
-LOCK_TIMEOUT_SECONDS = 3600.0
-"""Longest wait for another table's validation; then this one could not be checked."""
+LOCK_TIMEOUT_SECONDS = 300.0
+"""Longest wait until others have made their contexts; then this validation could not be checked."""
 
 MAX_TEXT = 300
 _BEFORE, _AFTER = "before", "after"
@@ -219,8 +220,11 @@ def _validate(
     if not _lock.acquire(timeout=LOCK_TIMEOUT_SECONDS):
         return _not_run(name, version, f"waited {LOCK_TIMEOUT_SECONDS:.0f} s for another validation", {})
     try:
+        try:
+            context = gx.get_context(mode="ephemeral")
+        finally:
+            _lock.release()
         unique = f"{name}#{next(_numbers)}"
-        context = gx.get_context(mode="ephemeral")
         context.variables.progress_bars = ProgressBarsConfig(globally=False)
         sources, is_pandas = context.data_sources, isinstance(frame, pd.DataFrame)
         source = sources.add_pandas(unique) if is_pandas else sources.add_spark(unique, persist=False)
@@ -233,8 +237,6 @@ def _validate(
         return _answered(result, len(expectations), name, version)
     except Exception as error:  # whatever it raises means: could not be checked
         return _not_run(name, version, f"{type(error).__name__}: {_short(error)}", {})
-    finally:
-        _lock.release()
 
 
 def _answered(result: Any, num_asked: int, name: str, version: int | None) -> Validated:  # noqa: ANN401 - see below

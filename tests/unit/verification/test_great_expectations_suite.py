@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,64 @@ def test_a_validation_that_has_no_turn_is_one_error(
     ]
     assert validated.document == {"success": False, "error": "waited 0 s for another validation"}
     assert gx.validate_frame(FRAME, "t", [THREE_ROWS], version=3).document["success"] is True
+
+
+def test_a_validation_that_hangs_holds_up_no_other_one() -> None:
+    hangs, goes_on = threading.Event(), threading.Event()
+
+    class Hanging(str):
+        __slots__ = ()
+
+        def __hash__(self) -> int:
+            hangs.set()
+            goes_on.wait(60)
+            return super().__hash__()
+
+    frame = pd.DataFrame({"id": [Hanging("b")]}, dtype=object)
+    in_set = expectation("expect_column_values_to_be_in_set", column="id", value_set=["a"])
+    first = list[gx.Validated]()
+    others = list[gx.Validated]()
+    hung = threading.Thread(target=lambda: first.append(gx.validate_frame(frame, "hung", [in_set], version=3)))
+    hung.start()
+    try:
+        assert hangs.wait(60), "it came to no value"
+
+        def validate() -> None:
+            others.append(gx.validate_pairs((Pair("a", "1", "b", "1"),), "t"))
+            others.append(gx.validate_frame(FRAME, "t", [THREE_ROWS, NOT_NULL], version=3))
+
+        thread = threading.Thread(target=validate, daemon=True)
+        thread.start()
+        thread.join(30)
+        assert [[each.outcome for each in validated.assertions] for validated in others] == [
+            [Verdict.PASS], [Verdict.PASS, Verdict.FAIL]]  # fmt: skip
+    finally:
+        goes_on.set()
+        hung.join(60)
+    assert [(each.outcome, each.error) for each in first[0].assertions] == [(Verdict.FAIL, None)]
+
+
+def test_validations_side_by_side_answer_each_for_its_own_frame() -> None:
+    wrong: list[str] = []
+
+    def validate(rows: int) -> None:
+        frame = pd.DataFrame({"id": range(rows)})
+        counted = [expectation("expect_table_row_count_to_equal", value=value) for value in (rows, rows + 1)]
+        for _ in range(3):
+            right, not_right = gx.validate_frame(frame, "same name", counted, version=1).assertions
+            if (right.outcome, not_right.outcome, not_right.observed) != (Verdict.PASS, Verdict.FAIL, str(rows)):
+                wrong.append(f"{rows}: {right}, {not_right}")
+            pairs = (Pair("a", str(rows), "b", "3"), Pair("c", "1", "d", "1"))
+            equal = [each.outcome is Verdict.PASS for each in gx.validate_pairs(pairs, "same name").assertions]
+            if equal != [rows == 3, True]:
+                wrong.append(f"{rows}: {equal}")
+
+    threads = [threading.Thread(target=validate, args=(rows,)) for rows in (3, 5, 7, 11)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert wrong == []
 
 
 def test_an_error_while_a_failure_is_looked_at_again_is_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
