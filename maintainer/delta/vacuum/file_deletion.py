@@ -55,6 +55,11 @@ class DeletionEnd:
     stopped: str | None = None
     error: MaintainerError | None = None
 
+    def text_of(self, uri: str, path: str) -> str:
+        """The path of a file that is still there, with its error."""
+        error = self.errors.get(uri)
+        return f"{path} ({error})" if error else path
+
 
 class Progress:
     """Count deleted files over all threads and report every tenth more, so that a kill loses a tenth at most.

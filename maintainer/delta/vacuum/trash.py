@@ -14,7 +14,7 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -115,11 +115,15 @@ def write_manifest(storage: TableStorage, manifest: Manifest, where: str) -> str
 
 @dataclass(frozen=True, slots=True)
 class Emptied:
-    """Files deleted from the trash; ``problems`` are files that could not be deleted, each with the reason."""
+    """Files deleted from the trash; ``problems`` are files that could not be deleted, each with the reason.
+
+    ``stopped`` says why others were not tried.
+    """
 
     num_files: int
     size_bytes: int
     problems: tuple[str, ...]
+    stopped: str | None = None
 
 
 def trash_target(folder: str, path: str) -> str:
@@ -155,8 +159,10 @@ def only_in_trash(storage: TableStorage, runs: Sequence[TrashedRun]) -> dict[str
     return found
 
 
-def empty(storage: TableStorage, runs: Sequence[TrashedRun], now_ms: int) -> Emptied:
-    """Delete the files in the manifests of the runs, if they are expired."""
+def empty(
+    storage: TableStorage, runs: Sequence[TrashedRun], now_ms: int, stop_reason: Callable[[], str | None]
+) -> Emptied:
+    """Delete the files in the manifests of the runs, if they are expired; before each file it asks whether to stop."""
     num_files = size_bytes = 0
     problems: list[str] = []
     folders = set(_run_folders(storage)) if runs else set()
@@ -165,6 +171,8 @@ def empty(storage: TableStorage, runs: Sequence[TrashedRun], now_ms: int) -> Emp
         if manifest is None or manifest.keep_until_ms > now_ms:
             continue
         for file in manifest.files:
+            if (stopped := stop_reason()) is not None:
+                return Emptied(num_files, size_bytes, tuple(problems), stopped)
             try:
                 deleted = storage.delete(trash_target(run.folder, file.path))
             except Exception as error:

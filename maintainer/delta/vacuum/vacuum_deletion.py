@@ -184,11 +184,13 @@ class Deletion:
         return self._with_trash_emptied(self._finish(first, needed, before, after, attempt, trash, log))
 
     def _with_trash_emptied(self, receipt: VacuumReceipt) -> VacuumReceipt:
-        """Delete the expired files of the trash; no commit is made for it."""
-        emptied = empty(self._storage, self._step.emptied, self._tools.clock())
+        """Delete the expired files of the trash, unless the run deletes nothing more; no commit is made for it."""
+        expired = self._step.emptied if receipt.stopped is None else ()
+        emptied = empty(self._storage, expired, self._tools.clock(), self._guard.stop_reason)
         return replace(
             receipt,
             remaining=(*receipt.remaining, *emptied.problems),
+            stopped=receipt.stopped or emptied.stopped,
             num_files_emptied=emptied.num_files,
             bytes_emptied=emptied.size_bytes,
             duration_seconds=time.monotonic() - self._started,
@@ -385,7 +387,7 @@ class Deletion:
         return VacuumReceipt(
             num_files_deleted=len(deleted),
             bytes_deleted=sum(file.size_bytes for file in deleted),
-            remaining=tuple(_file_text(self._planned[uri].path, attempt.errors.get(uri)) for uri in sorted(remaining)),
+            remaining=tuple(attempt.text_of(uri, self._planned[uri].path) for uri in sorted(remaining)),
             version_before=self._read_version,
             version_after=last,
             stopped=attempt.stopped,
@@ -394,7 +396,3 @@ class Deletion:
             num_vanished=len(before.others - after.others),
             num_marked=attempt.num_marked,
         )
-
-
-def _file_text(path: str, error: str | None) -> str:
-    return f"{path} ({error})" if error else path

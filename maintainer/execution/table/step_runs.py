@@ -207,7 +207,8 @@ def run_vacuum(worker: TableWorker, work: StepWork, step: VacuumStep, record: Ta
     verify, checks = worker.context.verifier.after_vacuum, worker.plan.checks
     check_change(worker, work, after, receipt, partial(verify, worker.engine.versions, after, receipt, checks))
     if receipt.stopped is not None:
-        done = f"{receipt.num_files_deleted} of {len(current.files)} files deleted"
+        num_planned = len(current.files) + sum(run.num_files for run in current.emptied)
+        done = f"{receipt.num_files_deleted + receipt.num_files_emptied} of {num_planned} files deleted"
         raise Interrupted(f"stopped in the middle of a deletion, {done}: {receipt.stopped}", help=RETRY_THE_REST)
     return StepStatus.INCOMPLETE if receipt.remaining else StepStatus.SUCCEEDED
 

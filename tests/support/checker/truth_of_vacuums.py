@@ -30,6 +30,12 @@ class Vacuum:
         """Run and step, for messages."""
         return f"run {self.run.run_id} {self.step['step_id']}"
 
+    @property
+    def remaining(self) -> list[str]:
+        """The table's files that it could not delete; those of the trash are told beside them."""
+        names = [name.split(" (")[0] for name in self.receipt["remaining"]]
+        return [name for name in names if not name.startswith(".maintainer-trash: ")]
+
     def files(self) -> list[Path]:
         """The planned files."""
         return [local_file(self.table.root, file["path"]) for file in self.planned]
@@ -79,8 +85,7 @@ def deleted_files_are_gone(evidence: Evidence) -> Iterator[str]:
             checksum = file.with_name(f".{file.name}.crc")
             if checksum.exists():
                 yield f"{vacuum.where} deleted {file} and left {checksum}"
-        remaining = [name.split(" (")[0] for name in receipt["remaining"]]
-        for name in remaining:
+        for name in vacuum.remaining:
             if not local_file(vacuum.table.root, name).exists():
                 yield f"{vacuum.where} says {name} remains, it is gone"
 
@@ -95,10 +100,11 @@ def vacuum_commits_agree(evidence: Evidence) -> Iterator[str]:
             if counted != receipt["num_files_deleted"]:
                 yield f"{where}: VACUUM END says {counted} files, {vacuum.where} {receipt['num_files_deleted']}"
             status = (commit.info.get("operationParameters") or {}).get("status")
-            whole = not receipt["remaining"] and not receipt["stopped"]
-            if status == "COMPLETED" and not whole:
+            # What was stopped after all planned files had gone was the emptying of the trash, which comes after END.
+            stopped = receipt["stopped"] and counted < len(vacuum.planned)
+            if status == "COMPLETED" and (vacuum.remaining or stopped):
                 yield (
-                    f"{where}: VACUUM END is COMPLETED, but {len(receipt['remaining'])} files remain "
+                    f"{where}: VACUUM END is COMPLETED, but {len(vacuum.remaining)} files remain "
                     f"(stopped: {receipt['stopped']})"
                 )
         is_cleaned = min(vacuum.table.commits) > (receipt["version_before"] or 0) + 1

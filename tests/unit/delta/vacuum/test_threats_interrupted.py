@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from maintainer.delta.storage.table_log import LogEntry
 from maintainer.delta.vacuum.file_deletion import take_away
 from maintainer.engine.step_meter import StepMeter
 from maintainer.errors import MaintainerError, VerificationFailed
+from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.progress import Phase, StepProgress
 from tests.support.tables.aged_tables import AgedTable, tree
 from tests.support.tables.local_vacuum import LocalTable, Vacuuming
@@ -271,6 +273,53 @@ class TestStopping:
         assert rest is not None
         work.delete(table, rest)
         assert_only(lake, before, *(f"t/{name}" for name in names))
+
+
+class TestEmptyingTheTrash:
+    """Five of twenty files are in the trash, and their time is over."""
+
+    @pytest.fixture
+    def table(self, lake: Path, monkeypatch: pytest.MonkeyPatch) -> AgedTable:
+        monkeypatch.setattr("maintainer.delta.vacuum.file_deletion.CHUNK", 5)
+        table, _ = wide_table(lake)
+        work = Vacuuming(policies(trash_seconds=7 * 86_400))
+        answers = iter([None, "SIGINT"])
+        work.delete(table, self.step(table, work), stop_reason=lambda: next(answers))
+        (manifest,) = (lake / ".maintainer-trash").glob("*/run-1/manifest.json")
+        manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "keep_until_ms": 1}))
+        return table
+
+    @staticmethod
+    def step(table: AgedTable, work: Vacuuming | None = None) -> VacuumStep:
+        step = (work or Vacuuming(policies())).step(table)
+        assert step is not None
+        return step
+
+    @staticmethod
+    def trashed(lake: Path) -> list[Path]:
+        return [path for path in (lake / ".maintainer-trash").rglob("*") if path.is_file()]
+
+    def test_a_deletion_that_was_stopped_leaves_it(self, lake: Path, table: AgedTable) -> None:
+        step = self.step(table)
+        assert (len(step.files), [run.num_files for run in step.emptied]) == (15, [5])
+        answers = iter([None, "a verification failed on u", None])
+        receipt = Vacuuming(policies()).delete(table, step, stop_reason=lambda: next(answers))
+        assert (receipt.num_files_deleted, receipt.num_files_emptied) == (5, 0)
+        assert receipt.stopped == "a verification failed on u"
+        assert len(self.trashed(lake)) == 6
+
+    @pytest.mark.parametrize("num_emptied", [0, 2])
+    def test_it_stops_between_two_files_and_the_rest_goes_the_next_time(
+        self, lake: Path, table: AgedTable, num_emptied: int
+    ) -> None:
+        step = replace(self.step(table), files=())
+        answers = iter([*[None] * num_emptied, "a verification failed on u"])
+        receipt = Vacuuming(policies()).delete(table, step, stop_reason=lambda: next(answers))
+        assert (receipt.num_files_emptied, receipt.stopped) == (num_emptied, "a verification failed on u")
+        assert len(self.trashed(lake)) == 6 - num_emptied
+        assert [run.num_files for run in self.step(table).emptied] == [5 - num_emptied]
+        assert Vacuuming(policies()).delete(table, step).num_files_emptied == 5 - num_emptied
+        assert self.trashed(lake) == []
 
 
 class TestSomebodyElseDeletes:

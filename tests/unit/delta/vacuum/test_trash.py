@@ -282,8 +282,8 @@ def test_the_trash_of_a_table_that_lay_in_this_place_is_emptied_and_not_given_ba
     with pytest.raises(TableError):
         undelete(storage, "the table that is there now", "run-1", "t")
     runs = expired_trash(storage, now_ms() + 8 * 86_400_000)
-    assert empty(storage, runs, now_ms()).num_files == 0
-    assert empty(storage, runs, now_ms() + 8 * 86_400_000).num_files == 3
+    assert empty(storage, runs, now_ms(), lambda: None).num_files == 0
+    assert empty(storage, runs, now_ms() + 8 * 86_400_000, lambda: None).num_files == 3
 
 
 def test_a_file_that_will_not_go_from_the_trash_is_named(table: AgedTable) -> None:
