@@ -216,7 +216,8 @@ def _read_file(path: Path) -> EventsRead:
                     lines.append(line)
                 elif line.endswith(b"\n") and line != b"\n":
                     damaged += 1
-                torn_before = event is None
+                # Two that find a torn line at once both reopen the file: the second one after an empty line.
+                torn_before = event is None and line != b"\n"
     except FileNotFoundError:
         return EventsRead()
     kept = tuple(lines)

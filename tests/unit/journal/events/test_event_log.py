@@ -104,6 +104,34 @@ def test_appending_to_a_torn_file_starts_a_new_line_and_the_tear_is_no_damage(tm
     assert read.is_whole
 
 
+@pytest.mark.parametrize("damaged", [0, 1])
+def test_two_that_append_to_a_torn_file_at_once_make_no_damage_and_hide_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: int
+) -> None:
+    """Two workers settle one killed run: both look at its torn end before either of them writes."""
+    path = tmp_path / "e"
+    write(path, "one", "two")
+    path.write_bytes(path.read_bytes()[damaged:] + encode({"type": "torn"})[:10])
+    look, looked = os.pread, threading.Barrier(2)
+
+    def pread(handle: int, size: int, offset: int) -> bytes:
+        end = look(handle, size, offset)
+        looked.wait(30)
+        return end
+
+    monkeypatch.setattr(os, "pread", pread)
+    threads = [threading.Thread(target=write, args=(path, name)) for name in ("three", "four")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    read = read_events(path)
+    assert read.damaged == damaged, path.read_bytes()
+    named = [event["type"] for event in read.events if event["type"] != REOPENED]
+    assert sorted(named[-2:]) == ["four", "three"]
+    assert named[:-2] == ["one", "two"][damaged:]
+
+
 @pytest.mark.parametrize("line", [b"", b"[1]", b"{}", b"nonsense", b'{"type":"x","crc":"00000000"}', b"[" * 100_000])
 def test_a_line_that_is_no_event_is_none(line: bytes) -> None:
     assert decode(line) is None
