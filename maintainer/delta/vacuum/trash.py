@@ -170,6 +170,7 @@ def empty(
         manifest = _manifest(storage, run.folder) if run.folder in folders else None
         if manifest is None or manifest.keep_until_ms > now_ms:
             continue
+        known_problems = len(problems)
         for file in manifest.files:
             if (stopped := stop_reason()) is not None:
                 return Emptied(num_files, size_bytes, tuple(problems), stopped)
@@ -181,7 +182,8 @@ def empty(
             if deleted:
                 num_files += 1
                 size_bytes += file.size_bytes
-        _remove_folders(storage, run.folder, manifest)
+        if len(problems) == known_problems:  # without its manifest what is still there is lost to everybody
+            _remove_folders(storage, run.folder, manifest)
     return Emptied(num_files, size_bytes, tuple(problems))
 
 

@@ -297,6 +297,12 @@ def test_a_file_that_will_not_go_from_the_trash_is_named(table: AgedTable) -> No
     assert receipt.remaining[0].startswith(f"{FOLDER}: ")
     assert receipt.remaining[0].endswith("([Errno 13] Permission denied)")
     assert len(list((trash_of(table) / "files").rglob("*.parquet"))) == 1
+    # Its manifest stays, so that it can be brought back or emptied later.
+    rest = work().step(table)
+    assert rest is not None
+    assert rest.emptied[0].num_files == 1
+    assert work().delete(table, rest).num_files_emptied == 1
+    assert not trash_of_any(table)
 
 
 @pytest.mark.parametrize("path", ["../../precious", "/etc/passwd", "a/%2E%2E/%2E%2E/x", "%2Fetc/passwd"])
