@@ -18,7 +18,7 @@ from maintainer.execution.table.step_runs import commit_properties, run_batch, r
 from maintainer.execution.table.table_worker import StepWork, TableWorker
 from maintainer.model.plan.layout_tags import ZORDER_TAG, zorder_tag_value
 from maintainer.model.plan.steps import SetPropertiesStep, ZOrderStep
-from maintainer.model.plan.zorder_turn import LayoutFigures, TurnOutcome
+from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy, TurnOutcome
 from maintainer.model.run.outcome import StepStatus
 from maintainer.model.run.run_events import Turned
 from maintainer.model.table.table_facts import TableFacts
@@ -73,7 +73,7 @@ def run_turns(worker: TableWorker, work: StepWork, step: ZOrderStep) -> StepStat
             if not work.commits or isinstance(conflict, TableAltered):
                 raise
             work.notes.append(f"after {len(work.turns)} turns another writer was there first: {conflict.what}")
-            break
+            return StepStatus.SUCCEEDED
         finally:
             if len(work.commits) > landed and current.planned_turn is not None:
                 work.turns.append(TurnOutcome(current.planned_turn, work.commits[-1].version, figures))
@@ -85,8 +85,8 @@ def run_turns(worker: TableWorker, work: StepWork, step: ZOrderStep) -> StepStat
     else:
         work.goes_on = True
         work.notes.append(f"stopped after {settings.max_turns} turns; the next apply goes on")
-    if settings.request:
-        _clear_request(worker, work)
+    if settings.request and any(turn.planned.strategy is Strategy.LEVELED for turn in work.turns):
+        _clear_request(worker, work, settings.max_turns)
     return StepStatus.SUCCEEDED if work.commits else StepStatus.NOTHING_LEFT
 
 
@@ -113,18 +113,18 @@ def _close(work: StepWork, figures: LayoutFigures) -> None:
         work.turns[-1] = replace(work.turns[-1], after=figures)
 
 
-def _clear_request(worker: TableWorker, work: StepWork) -> None:
-    """Remove the properties by which a person asked for this, so that it is done once.
+def _clear_request(worker: TableWorker, work: StepWork, number: int) -> None:
+    """Remove the properties by which a person asked for a leveled turn, so that it is done once.
 
     Raises:
-        MaintainerError: They could not be removed; the next apply finds nothing to do and removes them.
+        MaintainerError: They could not be removed: they stay until the next leveled turn.
     """
     facts = work.facts = worker.engine.reader.facts(worker.plan.ref)
     present = [(name, value) for name, value in facts.properties if name.lower() in _REQUEST_LOWER]
     if not present:
         return
     step = SetPropertiesStep(tuple(present), (), (), unset=tuple(name for name, _ in present))
-    commit_properties(worker, work, facts, work.batches_done, step)
+    commit_properties(worker, work, facts, number, step)
     work.notes.append(f"the request on the table is done and was removed ({property_of(facts, REQUEST_KEYS[0])})")
 
 

@@ -8,6 +8,7 @@ from typing import Literal, assert_never
 from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import RewriteStep, SetPropertiesStep, StepKind, VacuumStep, ZOrderStep
+from maintainer.model.plan.zorder_turn import Strategy
 from maintainer.model.table.table_facts import FileKey, TableFacts
 from maintainer.planning.budget.other_writers import without_hot, without_updated
 from maintainer.planning.operations.clustering import plan_clustering
@@ -114,6 +115,12 @@ def _compaction_instead(table: TableInput, why: str) -> Decision:
     return replace(compacted, left_alone=(line, *compacted.left_alone))
 
 
+def _follows_request(step: ZOrderStep) -> bool:
+    """Whether a person asked for the turn; other work of the policy keeps its days while a request finds no files."""
+    by_hand = step.settings is not None and step.settings.request
+    return by_hand and step.planned_turn is not None and step.planned_turn.strategy is Strategy.LEVELED
+
+
 def _layout(table: TableInput, *, due: bool) -> Decision:
     policy, facts = table.policy, table.facts
     if not facts.files:
@@ -123,7 +130,7 @@ def _layout(table: TableInput, *, due: bool) -> Decision:
     # Planned also when it is not due, so that what is wrong with the policy is found before its day comes.
     if decision.step is None or due:
         return decision
-    if isinstance(decision.step, ZOrderStep) and decision.step.settings is not None and decision.step.settings.request:
+    if isinstance(decision.step, ZOrderStep) and _follows_request(decision.step):
         return decision
     last, what = last_rewrite(table)
     assert last is not None

@@ -26,6 +26,8 @@ from tests.support.tables.builders import make_facts
 from tests.support.tables.curve_lake import CurveLake, revision_of, settings_of
 
 GRID = [(x, y) for x in range(16) for y in range(16)]
+LEVELED: dict[str, object] = {"batch_bytes": 800, "bytes_per_iteration": 800, "max_file_size_bytes": 400}
+"""Four turns put the files on the curve, and leveled turns follow."""
 
 
 class Table:
@@ -172,7 +174,8 @@ def test_another_writer_ends_it_and_what_landed_counts(monkeypatch: pytest.Monke
 def test_a_request_is_removed_when_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = {"use.optimization.type": "LeveledCompaction", "use.optimization.bytes-per-iter": "5000000"}
     table = Table(monkeypatch, **wanted)
-    _, work = table.run(table.step(request=True))
+    _, work = table.run(table.step(request=True, **LEVELED))
+    assert work.turns[-1].planned.strategy is Strategy.LEVELED
     assert sorted(table.removed) == sorted(wanted)
     assert work.notes == ["the request on the table is done and was removed (LeveledCompaction)"]
     assert len(work.commits) == len(work.turns) + 1
@@ -184,8 +187,31 @@ def test_a_request_is_removed_when_it_is_done(monkeypatch: pytest.MonkeyPatch) -
         record.fold(event)
     assert record == PlaceRecord()
     other = Table(monkeypatch, **wanted)
-    other.run(other.step())
+    other.run(other.step(**LEVELED))
     assert other.removed == []
+
+
+@pytest.mark.parametrize("ended_by", ["other work", "another writer"])
+def test_a_request_that_was_not_followed_stays(monkeypatch: pytest.MonkeyPatch, ended_by: str) -> None:
+    table = Table(monkeypatch, **{"use.optimization.type": "LeveledCompaction"})
+    if ended_by == "other work":  # no group was ready, so that only what the policy wants besides was done
+        step = table.step(request=True, **LEVELED, max_turns=4)
+    else:
+        step = table.step(request=True, **LEVELED)
+        table.fail_at[5] = CommitConflict("another writer won")
+    status, work = table.run(step)
+    assert status is StepStatus.SUCCEEDED
+    assert (work.turns[-1].planned.strategy is Strategy.LEVELED) is (ended_by == "another writer")
+    assert table.removed == []
+
+
+def test_the_removal_of_a_request_has_a_stamp_that_no_turn_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table(monkeypatch, **{"use.optimization.type": "LeveledCompaction"})
+    step = table.step(request=True, **LEVELED)
+    _, work = table.run(step)
+    assert step.settings is not None
+    (stamp,) = {event.stamp for event in table.recorded if isinstance(event, Intent | Result)}
+    assert stamp.batch == step.settings.max_turns > len(work.turns)
 
 
 def test_of_a_table_that_was_altered_no_request_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:

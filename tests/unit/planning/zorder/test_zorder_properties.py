@@ -146,7 +146,8 @@ def test_a_request_by_hand_is_due_whatever_the_pace() -> None:
     record = replace(NEVER_TOUCHED, last_optimize_at_ms=NOW_MS - 1000)
     policy = honoured()
     policy = replace(policy, optimize=replace(policy.optimize, every_seconds=86_400))
-    for properties, due in ((REQUEST, True), ({}, False)):
-        facts = read(policy, known(*files(100, 100), *leveled, **properties))
+    # A request that finds no group waits for one: the policy's own work keeps its days meanwhile.
+    for properties, on_curve, due in ((REQUEST, leveled, True), ({}, leveled, False), (REQUEST, leveled[:1], False)):
+        facts = read(policy, known(*files(100, 100), *on_curve, **properties))
         planned = plan_table(TableInput(policy, facts, record, NOW_MS, date(2026, 11, 21)))
         assert any(isinstance(step, ZOrderStep) for step in planned.steps) is due
