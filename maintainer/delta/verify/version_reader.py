@@ -6,11 +6,14 @@ Rows of a landed commit are compared by DuckDB, where this process can read the 
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import os
 import tempfile
 from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +33,7 @@ from maintainer.delta.storage.file_store import (
     Listed,
     StoredFile,
     TransferError,
+    local_path,
     seen_of,
     unheard,
 )
@@ -236,7 +240,20 @@ def _footer(files: FileStore, file: StoredFile) -> bytes:
 def files_at(storage: TableStorage, uris: set[str], listed: Listed = unheard) -> dict[str, StoredFile]:
     """Return the URIs that are on storage, by listing each folder once; a symlink's target counts as the file."""
     folders = storage.files.children_of({uri.rpartition("/")[0] for uri in uris}, listed).values()
-    return {uri: file for children in folders for uri, file in children.items() if uri in uris}
+    found = {uri: file for children in folders for uri, file in children.items() if uri in uris}
+    return {uri: file for uri, file in zip(found, map(_followed, found.values()), strict=True) if file is not None}
+
+
+def _followed(file: StoredFile) -> StoredFile | None:
+    """The file with the size of what a link on a local disk leads to; None where that is nothing."""
+    if not file.is_symlink or not file.uri.startswith("file:"):
+        return file
+    try:
+        return replace(file, size_bytes=os.stat(local_path(file.uri)).st_size)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return None
+        raise
 
 
 MAX_FETCHED_BYTES = 1 << 30
