@@ -11,6 +11,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from maintainer.execution.table.check_result import check_change
 from maintainer.execution.table.table_worker import StepWork, TableWorker
 from maintainer.journal.folder.run_folder import PLAN_FILE
 from maintainer.journal.memory.past_runs import read_plan, recorded_step
-from maintainer.model.plan.steps import VacuumStep
+from maintainer.model.plan.steps import REWRITE_KINDS, VacuumStep
 from maintainer.model.run.receipts import Amounts, CommitReceipt, VacuumReceipt
 from maintainer.model.run.run_events import MAX_PARTITIONS, CommitEnd, Intent, Writing
 from maintainer.model.table.commit_records import CommitStamp, CommitsWanted
@@ -30,6 +31,10 @@ from maintainer.units import count_of, format_size
 COMMITS_SINCE = 50
 """Commits of other writers that may have followed one of ours before its figures are looked up."""
 
+
+LATE_MS = 3_600_000
+"""So long an attempt may yet write, or commit: by Spark's defaults an executor that lost its driver ends after ten
+minutes, and a server ends what nobody asks for after five."""
 
 TRASH = ".maintainer-trash"
 """What a receipt calls the trash where the engine did not come to say in which folder of it the files are."""
@@ -204,6 +209,13 @@ class _Settling:
                 self._settle_deletion(intent, moved)
             return None
         version, guess = self._version_of(intent), intent.read_version + 1
+        if version is None and is_own and self._may_be_late(intent):
+            until = f"{datetime.fromtimestamp((intent.at_ms + LATE_MS) / 1000, tz=UTC):%Y-%m-%d %H:%M} UTC"
+            work.notes.append(
+                f"run {intent.stamp.run_id} ended in the middle of a commit that is not in the log; a server may still "
+                f"be at work on it, so it stays open until {until}, and a run after that settles it"
+            )
+            return None
         lost = _OF_LOST_COMMIT.format(guess) if version is None and not self._tells(guess) else None
         how = lost or ("did not land" if version is None else f"landed as version {version}")
         where = "" if is_own else f" at {intent.location}, which has the same table id; here it {how}"
@@ -223,6 +235,11 @@ class _Settling:
             receipt = receipt_from_log(self.worker.engine, facts, version, intent.read_version)
             journal.settled(intent, CommitEnd.LANDED, receipt, detail=moved)
         return None if intent.kind == "set_properties" or self._check(intent.stamp, version) else version
+
+    def _may_be_late(self, intent: Intent) -> bool:
+        """Whether a server may yet commit it: a command is proven after its commit, and may outlive its run."""
+        age_ms = abs(self.worker.context.clock.now_ms() - intent.at_ms)  # by a clock that was ahead: not without end
+        return intent.kind in REWRITE_KINDS and not intent.proven and age_ms < LATE_MS
 
     def _version_of(self, intent: Intent) -> int | None:
         """Return the version that an intent became here; it, and what the record assumed of the intent, is answered.
@@ -312,10 +329,6 @@ def _what_stays(intent: Intent) -> str | None:
         f"data files whose names begin with part-{intent.stamp.run_id}- and that no version names may be left of it: "
         "`vacuum.deleteUntracked` deletes them"
     )
-
-
-LATE_MS = 3_600_000
-"""So long an attempt may yet write: by Spark's defaults an executor that lost its driver ends after ten minutes."""
 
 
 def remove_unfinished(worker: TableWorker, writings: Iterable[Writing], facts: TableFacts) -> list[str]:

@@ -40,6 +40,8 @@ class Bench:
         self.events: list[ProgressEvent] = []
         self.retry = NO_WAITING
         self.places: TablePlaces = StoragePlaces()
+        self.passed_ms = 0
+        """What has passed between the runs so far, beside a millisecond each."""
         self._number = 0
         self.journal: Journal
 
@@ -48,7 +50,7 @@ class Bench:
     ) -> TableOutcome:
         self._number += 1
         run_id = f"20261121T22000{self._number}Z-0000"
-        self.journal = Journal.open(self.runs_dir, run_id, lambda: NOW_MS + self._number)
+        self.journal = Journal.open(self.runs_dir, run_id, lambda: NOW_MS + self._number + self.passed_ms)
         context = RunContext(
             self.journal, self.verifier, Clock(self.journal.now_ms), Emitter(self.events.append), self.switch,
             self.places, self.retry,
