@@ -49,6 +49,8 @@ class MaintainerError(Exception):
     """Files that were written, not committed, and could not be removed."""
     late_paths: tuple[str, ...] = ()
     """Files that attempts for which nobody waits may yet write, and nobody commits."""
+    receipt: object = None
+    """A ``VacuumReceipt``: what a deletion did before it ended so, where that was counted."""
 
     def __init__(
         self,

@@ -371,28 +371,29 @@ class Deletion:
         deleted = [self._planned[uri] for uri in tried() if uri in before and uri not in after]
         missing_files = needed.gone_since(before.others, after.others)
         completed = not missing_files and not remaining and attempt.error is None and attempt.stopped is None
-        last = self._commits.end(completed=completed, num_deleted=len(deleted), after_version=first)
-        identifier = self._facts.ref.identifier
-        if missing_files:
-            raise VerificationFailed(
-                f"{len(missing_files)} files that had to stay are gone from storage after the deletion",
-                code="V505", where=f"{identifier}@{self._read_version}", found="\n".join(missing_files[:MAX_NAMED]),
-                help=files_gone_help(len(deleted), trash, identifier, self._run_id, num_marked=attempt.num_marked),
-            )  # fmt: skip
-        if attempt.error is not None:
-            if deleted:
-                attempt.error.what += f"; {len(deleted)} files had been deleted before"
-                attempt.error.help = attempt.error.help and attempt.error.help.removeprefix("nothing was changed; ")
-            raise attempt.error
-        return VacuumReceipt(
+        receipt = VacuumReceipt(
             num_files_deleted=len(deleted),
             bytes_deleted=sum(file.size_bytes for file in deleted),
             remaining=tuple(attempt.text_of(uri, self._planned[uri].path) for uri in sorted(remaining)),
             version_before=self._read_version,
-            version_after=last,
-            stopped=attempt.stopped,
+            version_after=self._commits.end(completed=completed, num_deleted=len(deleted), after_version=first),
+            stopped=attempt.error.what if attempt.error is not None else attempt.stopped,
             trash=trash,
             oldest_version=log.oldest_promised(self._step.removed_before_ms),
             num_vanished=len(before.others - after.others),
             num_marked=attempt.num_marked,
         )
+        identifier, error = self._facts.ref.identifier, attempt.error
+        if missing_files:
+            error = VerificationFailed(
+                f"{len(missing_files)} files that had to stay are gone from storage after the deletion",
+                code="V505", where=f"{identifier}@{self._read_version}", found="\n".join(missing_files[:MAX_NAMED]),
+                help=files_gone_help(len(deleted), trash, identifier, self._run_id, num_marked=attempt.num_marked),
+            )  # fmt: skip
+        elif error is not None and deleted:
+            error.what += f"; {len(deleted)} files had been deleted before"
+            error.help = error.help and error.help.removeprefix("nothing was changed; ")
+        if error is not None:
+            error.receipt = receipt
+            raise error
+        return receipt

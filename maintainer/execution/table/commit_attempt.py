@@ -259,7 +259,12 @@ class CommitAttempt:
                 return CommitEnd.NOT_LANDED, None  # VACUUM START did not land
             try:
                 tried = work.deletion if work.num_deleted is not None else replace(work.deletion, files=())
-                work.vacuum = deletion_receipt(engine, self.facts, tried, self.stamp, read_version)
+                counted = error.receipt if isinstance(error, MaintainerError) else None
+                # Which planned files are not there now does not say who took them.
+                work.vacuum = (
+                    counted if isinstance(counted, VacuumReceipt)
+                    else deletion_receipt(engine, self.facts, tried, self.stamp, read_version)
+                )  # fmt: skip
             except Exception:  # the engine is gone: the next run looks
                 return CommitEnd.UNKNOWN, None
             return end_of(work.vacuum), work.vacuum

@@ -111,7 +111,8 @@ def settled_deletion(
         return _commits_alone(intent, first, last), f"no file of the table was deleted{_without_end(first, last)}"
     receipt = deletion_receipt(engine, facts, planned, intent.stamp, intent.read_version)
     num_files, size_bytes = (0, 0) if receipt is None else (receipt.num_files_deleted, receipt.bytes_deleted)
-    text = f"{num_files:,} of {len(planned.files):,} files ({format_size(size_bytes)}) were {planned.done_to_files}"
+    # Who took them, and where to, nobody knows any more.
+    text = f"{num_files:,} of {len(planned.files):,} files ({format_size(size_bytes)}) are gone"
     return receipt, text + _without_end(first, last)
 
 

@@ -23,6 +23,7 @@ from maintainer.engine.step_meter import StepMeter
 from maintainer.errors import MaintainerError, VerificationFailed
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.progress import Phase, StepProgress
+from maintainer.model.run.receipts import VacuumReceipt
 from tests.support.tables.aged_tables import AgedTable, tree
 from tests.support.tables.local_vacuum import LocalTable, Vacuuming
 from tests.support.tables.vacuum_cases import Killed, Stubborn, assert_only, policies, vacuum, wide_table
@@ -355,6 +356,9 @@ class TestSomebodyElseDeletes:
                 work.delete(table, step, after_start=(table.path / needed).unlink)
             assert caught.value.code == "V505"
             assert needed in str(caught.value.found)
+            receipt = caught.value.receipt
+            assert isinstance(receipt, VacuumReceipt)
+            assert (receipt.num_files_deleted, receipt.num_vanished) == (20, 1)
             assert "removed 20 files for good" in str(caught.value.help)
             for name in step.files:
                 table.file(name.path, 60)

@@ -18,7 +18,7 @@ from maintainer.errors import CommitConflict
 from maintainer.journal.journal import Journal
 from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.run.receipts import CommitReceipt
+from maintainer.model.run.receipts import CommitReceipt, VacuumReceipt
 from maintainer.model.run.run_events import CommitEnd
 from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import Protocol, TableFacts, TableRecord
@@ -173,10 +173,12 @@ class TestA18RestoreInBetween:
 
         monkeypatch.setattr("maintainer.delta.vacuum.file_deletion.CHUNK", 5)
         before = tree(lake)
-        with pytest.raises(CommitConflict, match="10 files had been deleted before"):
+        with pytest.raises(CommitConflict, match="10 files had been deleted before") as caught:
             work.delete(table, step, stop_reason=once_in_the_middle)
         gone = {f"t/{name}" for name in names} - tree(lake).keys()
-        assert len(gone) == 10
+        receipt = caught.value.receipt
+        assert isinstance(receipt, VacuumReceipt)
+        assert (len(gone), receipt.num_files_deleted, receipt.version_after) == (10, 10, table.head)
         assert_only(lake, before, *gone)
 
 

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from maintainer.errors import CommitConflict
 from maintainer.journal.memory.past_runs import read_record
 from maintainer.model.plan.plan import Problem
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.run.outcome import StepStatus, TableStatus
+from maintainer.model.run.receipts import VacuumReceipt
 from maintainer.report.run.outcome_text import WorkDone
 from tests.support.runs.fake_lake import Station
 from tests.support.runs.planned_steps import compact, plan_all, plan_of, vacuum
@@ -144,6 +146,24 @@ def test_a_vacuum_waits_for_the_next_run_after_a_failed_proof_of_another_table(b
     assert step.status is StepStatus.SKIPPED
 
 
+def test_a_deletion_that_ends_by_an_error_counts_no_file_that_somebody_else_deleted(bench: Bench) -> None:
+    """The engine looked right before and right after; what is not there now may have been taken by anybody."""
+    table = three_files(bench)
+    table.storage |= {"old-1", "old-2", "old-3"}
+    error = CommitConflict("the table was restored")
+    error.receipt = done = VacuumReceipt(1, 8, version_before=1, num_vanished=1)
+
+    def breaks(at: Station) -> None:
+        at.table.storage.discard("old-2")
+        raise error
+
+    bench.lake.at("deleted", breaks, times=1)
+    (step,) = bench.run(plan_of(table, vacuum("old-1", "old-2", "old-3"))).steps
+    assert table.storage.isdisjoint({"old-1", "old-2"})
+    assert (step.vacuum, step.error and step.error.code) == (done, error.code)
+    assert [event["num_files_deleted"] for event in bench.recorded("result")] == [1]
+
+
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_what_a_broken_off_deletion_moved_to_the_trash_is_not_said_to_be_deleted(bench: Bench, is_killed: bool) -> None:
     """It still takes room, and can come back: room is freed once, when the trash is emptied."""
@@ -163,7 +183,7 @@ def test_what_a_broken_off_deletion_moved_to_the_trash_is_not_said_to_be_deleted
         folder.write_plan(to_json(plan_all(plan)))
         assert bench.run(plan_of(table)).status is TableStatus.UP_TO_DATE
         (note,) = bench.recorded("note")
-        assert "1 of 2 files (8 B) were moved to the trash" in note["what"]
+        assert "1 of 2 files (8 B) are gone" in note["what"], "nobody knows who took it, nor where to"
         run = read_record(folder.path, with_plan=False).fold
         (ended,) = run.outcome(plan, (Problem("C712", "died"),) * 2).steps
     else:
