@@ -14,12 +14,17 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from maintainer.app.planning.policy_places import PolicyPlaces, neighbours
-from maintainer.app.planning.read_table import plan_beside_writers, read_for_planning
+from maintainer.app.planning.read_table import beside_unsearched, plan_beside_writers, read_for_planning
 from maintainer.app.planning.reader_pool import ReaderPool
 from maintainer.app.planning.run_statistics import learn, past_lessons
 from maintainer.app.project_folders import Project
 from maintainer.app.selection.chosen_tables import tables_read_at_once
-from maintainer.app.selection.managed_search import gone_tables, missed_tables, tables_found_before
+from maintainer.app.selection.managed_search import (
+    gone_tables,
+    missed_tables,
+    tables_found_before,
+    unsearched_tables,
+)
 from maintainer.engine.process_loss import engine_gone, is_engine_lost
 from maintainer.engine.protocols import Engine, SignOfLife, TablePlaces, TableReader
 from maintainer.engine.refusing_buckets import RefusingBuckets
@@ -123,7 +128,8 @@ def make_plan(project: Project, engine: Engine, request: PlanRequest) -> Plan:
     policy_places = PolicyPlaces((*project.policies, *request.policies), engine.places)
     project_tables = known_tables(project, request.policies)
     before = frozenset(ref.identifier for ref in tables_found_before(project))
-    tables = _Tables(request, records, when, project_tables, engine.places, policy_places, before)
+    unsearched = unsearched_tables(project)
+    tables = _Tables(request, records, when, project_tables, unsearched, engine.places, policy_places, before)
     tables.plan_all(engine)
     problems = [
         TablePlan(each.table, each.file, "", problem=as_problem(each.error), rule_line=each.rule_line)
@@ -164,6 +170,7 @@ class _Tables:
     records: Remembered
     when: PlanMoment
     project_tables: tuple[TableRef, ...]
+    unsearched: tuple[TableRef, ...]
     places: TablePlaces
     policy_places: PolicyPlaces
     found_before: frozenset[str]
@@ -232,10 +239,11 @@ class _Tables:
         request = self.request
 
         def read() -> TableInput:
-            return read_for_planning(
+            table = read_for_planning(
                 reader, policy, self.records, self.places, when=self.when,
                 options=request.options, tables=self.project_tables,
             )  # fmt: skip
+            return beside_unsearched(table, self.unsearched)
 
         try:
             return read()

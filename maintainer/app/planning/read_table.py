@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import assert_never
 
@@ -10,6 +11,7 @@ from maintainer.errors import TableError
 from maintainer.journal.memory.table_records import Remembered
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.table.commit_records import CommitsWanted, TableCommit, newest_maintenance
+from maintainer.model.table.storage_facts import Protection, ProtectionReason
 from maintainer.model.table.table_facts import TableFacts, TableRef
 from maintainer.planning.budget.other_writers import newest_of, own_rewrites_of, rhythm_of
 from maintainer.planning.needs import (
@@ -70,6 +72,22 @@ def read_for_planning(
             return table
         table = answer(reader, table, need, tables)
     raise RuntimeError(f"planning asks {MAX_NEEDS} times for what it was given: {next_need(table)}")
+
+
+def beside_unsearched(table: TableInput, unsearched: Iterable[TableRef]) -> TableInput:
+    """Add to what was found for a deletion that tables which could not be searched for may need its files.
+
+    A root that is missing may be a disk that is not mounted: then nobody can read the log of a clone on it.
+    """
+    storage = table.facts.storage
+    if storage is None:
+        return table
+    why = "needs files of this table is not known: its place could not be searched"
+    texts = (f"whether {ref.identifier} {why}" for ref in unsearched)
+    more = tuple(Protection(ProtectionReason.UNKNOWN_REFERENCE, text, 0) for text in texts)
+    return replace(
+        table, facts=replace(table.facts, storage=replace(storage, protections=(*storage.protections, *more)))
+    )
 
 
 def plan_beside_writers(reader: TableReader, table: TableInput) -> tuple[TableInput, TablePlan]:

@@ -228,6 +228,12 @@ def gone_tables(project: Project) -> tuple[GoneTable, ...]:
     return tuple(table for table in missed_tables(project) if not search.leaves_open(table.ref))
 
 
+def unsearched_tables(project: Project) -> tuple[TableRef, ...]:
+    """Return the tables that rules managed in the newest run, in places that could not be searched now."""
+    search = project.loaded.search
+    return tuple(table.ref for table in missed_tables(project) if search is not None and search.leaves_open(table.ref))
+
+
 def missed_tables(project: Project) -> tuple[GoneTable, ...]:
     """Return the tables that rules managed in the newest run, still would, and that this search did not come to.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from datetime import UTC
 from pathlib import Path
@@ -25,11 +26,13 @@ from maintainer.errors import ExitCode
 from maintainer.journal.journal import Journal
 from maintainer.model.plan.plan import Plan, Problem, TableState, is_place
 from maintainer.model.plan.plan_document import from_json, to_json
+from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.run.commit_verdict import TableVerification, VerifyRun
 from maintainer.model.run.exit_codes import exit_code, plan_exit_code
 from maintainer.model.run.history_rows import StatusRow
 from maintainer.model.run.outcome import RunOutcome, TableOutcome, TableStatus, run_to_document
-from maintainer.model.table.table_facts import TableRef
+from maintainer.model.table.storage_facts import StorageLook
+from maintainer.model.table.table_facts import TableFacts, TableRef
 from maintainer.report.html.fleet_view import fleet_view
 from maintainer.report.html.page import render_page
 from maintainer.report.html.run_view import run_view
@@ -43,7 +46,7 @@ from tests.support.tables.builders import NOW_MS
 from tests.unit.app.planning.test_ledger_in_plan import Lake
 from tests.unit.report.html.page_outline import said
 
-RULE = "match: {tables: ['lake/*']}\nmanage: true\nowner: team-lake\n"
+RULE = "match: {tables: ['lake/*', 'gone/*']}\nmanage: true\nowner: team-lake\nvacuum: {retention: 7d}\n"
 CONFLICT = "match: {tables: ['lake/odd']}\nowner: another\n"
 
 
@@ -74,6 +77,25 @@ def begin_run(project: Project, *tables: str) -> None:
     plan = planned(project)
     chosen = tuple(table for table in plan.tables if not tables or table.ref.identifier in tables)
     remember_found(project, replace(plan, tables=chosen), refuse)
+
+
+class LookedAt(Lake):
+    """Its tables have nothing to delete, and nothing that holds a deletion."""
+
+    def vacuum_look(self, facts: TableFacts, question: object) -> TableFacts:
+        return replace(facts, removed_files=(), storage=StorageLook())
+
+
+def test_a_clone_below_a_root_that_is_missing_holds_every_deletion(tmp_path: Path) -> None:
+    """Its disk may not be mounted. The table may as well be gone, which nobody can tell."""
+    begin_run(fleet(tmp_path, "lake/a", "gone/clone"))
+    shutil.rmtree(tmp_path / "gone")
+    project = fleet(tmp_path)
+    request = PlanRequest(project.policies, NOW_MS, problems=project.loaded.problems)
+    plan = make_plan(project, LookedAt(), request)  # type: ignore[arg-type] # only facts are asked
+    (table,) = (table for table in plan.tables if table.ref.identifier == "lake/a")
+    said = "whether gone/clone needs files of this table is not known: its place could not be searched"
+    assert [(reason.code, reason.text) for reason in table.blocked] == [(ReasonCode.CANNOT_BE_SURE, said)]
 
 
 def new_tables(project: Project) -> list[str]:
