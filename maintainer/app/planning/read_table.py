@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -74,20 +74,19 @@ def read_for_planning(
     raise RuntimeError(f"planning asks {MAX_NEEDS} times for what it was given: {next_need(table)}")
 
 
-def beside_unsearched(table: TableInput, unsearched: Iterable[TableRef]) -> TableInput:
+def beside_unsearched(table: TableInput, unsearched: Sequence[TableRef]) -> TableInput:
     """Add to what was found for a deletion that tables which could not be searched for may need its files.
 
     A root that is missing may be a disk that is not mounted: then nobody can read the log of a clone on it.
     """
     storage = table.facts.storage
-    if storage is None:
+    if storage is None or not unsearched:
         return table
-    why = "needs files of this table is not known: its place could not be searched"
-    texts = (f"whether {ref.identifier} {why}" for ref in unsearched)
-    more = tuple(Protection(ProtectionReason.UNKNOWN_REFERENCE, text, 0) for text in texts)
-    return replace(
-        table, facts=replace(table.facts, storage=replace(storage, protections=(*storage.protections, *more)))
-    )
+    others = f", or any of {len(unsearched) - 1:,} more," if len(unsearched) > 1 else ""
+    who = f"whether {unsearched[0].identifier}{others} needs files of this table"
+    unknown = Protection(ProtectionReason.UNKNOWN_REFERENCE, f"{who} is not known: its place could not be searched", 0)
+    storage = replace(storage, protections=(*storage.protections, unknown))
+    return replace(table, facts=replace(table.facts, storage=storage))
 
 
 def plan_beside_writers(reader: TableReader, table: TableInput) -> tuple[TableInput, TablePlan]:

@@ -86,15 +86,19 @@ class LookedAt(Lake):
         return replace(facts, removed_files=(), storage=StorageLook())
 
 
-def test_a_clone_below_a_root_that_is_missing_holds_every_deletion(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("clones", "who"),
+    [(["gone/clone"], "gone/clone"), (["gone/c1", "gone/c2", "gone/c3"], "gone/c1, or any of 2 more,")],
+)
+def test_a_clone_below_a_root_that_is_missing_holds_every_deletion(tmp_path: Path, clones: list[str], who: str) -> None:
     """Its disk may not be mounted. The table may as well be gone, which nobody can tell."""
-    begin_run(fleet(tmp_path, "lake/a", "gone/clone"))
+    begin_run(fleet(tmp_path, "lake/a", *clones))
     shutil.rmtree(tmp_path / "gone")
     project = fleet(tmp_path)
     request = PlanRequest(project.policies, NOW_MS, problems=project.loaded.problems)
     plan = make_plan(project, LookedAt(), request)  # type: ignore[arg-type] # only facts are asked
     (table,) = (table for table in plan.tables if table.ref.identifier == "lake/a")
-    said = "whether gone/clone needs files of this table is not known: its place could not be searched"
+    said = f"whether {who} needs files of this table is not known: its place could not be searched"
     assert [(reason.code, reason.text) for reason in table.blocked] == [(ReasonCode.CANNOT_BE_SURE, said)]
 
 
