@@ -237,7 +237,9 @@ class Deletion:
             other_commit = commit_of(entry, info_of(actions))
             if other_commit.operation.upper().startswith(_REVIVING):
                 raise self._conflict(f"the table was restored or cloned over ({other_commit})")
-            if entry.version > self._read_version and any("metaData" in act or "protocol" in act for act in actions):
+            # The settings are those of Delta's snapshot; whether the protocol is known was looked at in the facts.
+            read = {"metaData": self._read_version, "protocol": self._facts.version}
+            if any(entry.version > read.get(kind, entry.version) for action in actions for kind in action):
                 raise self._conflict(f"the table's settings or protocol changed meanwhile ({other_commit})")
             named = NeededFiles()
             for action in actions:
@@ -247,8 +249,7 @@ class Deletion:
                 raise self._conflict(f"a planned file is in use again ({other_commit})", again[0])
             if entry.version > self._facts.version:
                 self._newer.update((removed_key(action["remove"]), None) for action in actions if "remove" in action)
-                adds = [action["add"] for action in actions if "add" in action]
-                self._newer.update((removed_key(add), int(add["size"])) for add in adds)
+                self._newer.update((removed_key(act["add"]), act["add"]["size"]) for act in actions if "add" in act)
 
     def _live_files(self) -> Iterator[LiveFile]:
         """The live files that this deletion goes by: those of the facts, and what newer commits say."""

@@ -266,7 +266,7 @@ class Vacuuming:
                 planned_log=self.reader.planned_logs.take(facts.location) if self.is_one_run else None,
             ),
             7 * DAY_MS,
-            facts.version,
+            table.head,  # Delta's snapshot, taken after the facts
         )
         return deletion.run(self.run_id, lambda version, proof: None)
 

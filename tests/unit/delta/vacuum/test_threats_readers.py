@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tracemalloc
@@ -228,6 +229,25 @@ class TestA22ALogThatChanges:
 
         with nullcontext() if is_taken else pytest.raises(CommitConflict, match="settings or protocol changed"):
             work.delete(table, step, after_start=commit)
+        assert_only(lake, before, *(["t/a.parquet"] if is_taken else []))
+
+    @pytest.mark.parametrize(("kind", "is_taken"), [("protocol", False), ("metaData", True)])
+    def test_another_protocol_since_the_facts_were_read(self, lake: Path, kind: str, is_taken: bool) -> None:
+        """Delta's snapshot, which comes later, tells the settings, and the facts whether the protocol is known."""
+        table = old_table(lake / "t")
+        work = Vacuuming(policies())
+        step = work.step(table)
+        assert step is not None
+        actions = [json.loads(line) for line in (table.path / "_delta_log" / f"{0:020}.json").read_text().splitlines()]
+        (again,) = [action for action in actions if kind in action]
+
+        def then_others_commit(facts: TableFacts) -> TableFacts:
+            table.commit(0, again, operation="UPGRADE PROTOCOL")
+            return facts
+
+        before, late = tree(lake), Vacuuming(policies(), reader=Forgetful(then_others_commit))
+        with nullcontext() if is_taken else pytest.raises(CommitConflict, match="settings or protocol changed"):
+            late.delete(table, step)
         assert_only(lake, before, *(["t/a.parquet"] if is_taken else []))
 
     def test_a_listing_that_lacks_our_own_commit(self, lake: Path) -> None:
