@@ -20,7 +20,7 @@ from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, V
 from maintainer.model.run.commit_verdict import CommitVerification
 from maintainer.model.run.receipts import CommitReceipt, Proof, UndeleteReceipt, VacuumReceipt
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted
-from maintainer.model.table.storage_facts import MarkedFile, VacuumHistory
+from maintainer.model.table.storage_facts import MarkedFile, MissingFiles, VacuumHistory
 from maintainer.model.table.table_facts import (
     ColumnRanges,
     ColumnSample,
@@ -292,8 +292,8 @@ class VersionReader(Protocol):
         Files that the version ``beside`` has as well may be counted by the log.
         """
 
-    def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:
-        """Return live data files and deletion vectors of the version that are not on storage with the logged size."""
+    def missing_files(self, facts: TableFacts, version: int) -> MissingFiles:
+        """Look for live data files and deletion vectors of the version on storage."""
 
     def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:
         """Return those of the paths, as the log writes them, at which a file lies now."""

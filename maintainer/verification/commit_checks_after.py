@@ -25,6 +25,7 @@ from maintainer.model.plan.plan import CheckedExpectation, Checks, ContentCheck,
 from maintainer.model.plan.steps import Batch
 from maintainer.model.run.outcome import Assertion
 from maintainer.model.run.receipts import CommitReceipt, FileFigures, Proof, VacuumReceipt, Verdict
+from maintainer.model.table.storage_facts import MissingFiles
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.verification import great_expectations_suite as gx
 from maintainer.verification.expectation_checks import Verdicts, check_expectations
@@ -68,11 +69,12 @@ class GreatExpectationsVerifier:
         name = f"{facts.ref.identifier}@v{facts.version}.files"
         found = Verification(Verdict.PASS, version_before=receipt.version_before, version_after=facts.version)
         try:
-            missing = versions.missing_files(facts, facts.version)
+            looked_for = versions.missing_files(facts, facts.version)
         except MaintainerError as error:
             failed = (Assertion(name, Verdict.ERROR, facts.version, error=str(error)),)
             return replace(found, verdict=Verdict.ERROR, assertions=failed, detail=_detail(failed))
         # How many of the planned files are gone proves nothing: another vacuum may have taken some before us.
+        missing = looked_for.paths
         pairs = (Pair("live files missing", str(len(missing)), "live files that may be missing", "0"),)
         done = gx.validate_pairs(pairs, name, version=facts.version)
         verdict = _verdict(done.assertions)
@@ -81,7 +83,7 @@ class GreatExpectationsVerifier:
             verdict=verdict,
             assertions=done.assertions,
             documents=(ValidationDocument(name, {**done.document, "missing": list(missing[:100])}),),
-            num_files_checked=len(facts.files),
+            num_files_checked=looked_for.num_files,
             detail=_detail(done.assertions) if verdict is not Verdict.PASS else None,
         )
 
@@ -169,9 +171,10 @@ class _Check:
             pairs.append(Pair("rows in one version only", str(differing), "rows that may differ", "0"))
         elif self._checks.content is ContentCheck.FINGERPRINT:
             self._found = replace(self._found, content_equal=self._proof_holds)  # what the audit has compared
-        missing = self._missing() if self._checks.files else ()
+        looked_for = self._missing() if self._checks.files else MissingFiles(0, ())
+        missing = looked_for.paths
         if self._checks.files and count is not RowCountCheck.SCAN:
-            self._found = replace(self._found, num_files_checked=len(self._facts.files))
+            self._found = replace(self._found, num_files_checked=looked_for.num_files)
         if missing or self._found.num_files_checked is not None:
             pairs.append(Pair("live files missing", str(len(missing)), "live files that may be missing", "0"))
         return tuple(pairs)
@@ -181,15 +184,15 @@ class _Check:
         both = ((self._before, self._after), (self._after, self._before))
         return [self._versions.row_count(self._facts, version, scan=scan, beside=beside) for version, beside in both]
 
-    def _missing(self) -> tuple[str, ...]:
+    def _missing(self) -> MissingFiles:
         """Live files that are not on storage; what was missing at the version before is not this commit's."""
         missing = self._versions.missing_files(self._facts, self._after)
-        if not missing:
-            return ()
-        before = set(self._versions.missing_files(self._facts, self._before))
-        if gone_before := [path for path in missing if path in before]:
+        if not missing.paths:
+            return missing
+        before = set(self._versions.missing_files(self._facts, self._before).paths)
+        if gone_before := [path for path in missing.paths if path in before]:
             self.notes.append(f"live files missing before this commit: {len(gone_before)}, such as {gone_before[0]}")
-        return tuple(path for path in missing if path not in before)
+        return replace(missing, paths=tuple(path for path in missing.paths if path not in before))
 
     def _assert_expectations(self, expectations: tuple[CheckedExpectation, ...]) -> None:
         before = self._owner.judged(self._facts, self._before) if self._has_same_rows else {}

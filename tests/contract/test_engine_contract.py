@@ -240,14 +240,14 @@ def test_old_versions_are_counted_compared_and_looked_for(contract: ContractLake
         assert versions.row_count(facts, version, scan=True) == num_rows
         assert versions.row_count(facts, version, scan=False) == num_rows
         assert versions.columns(facts, version) == ("id",)
-        assert versions.missing_files(facts, version) == ()
+        assert versions.missing_files(facts, version).paths == ()
     assert versions.rows_differ(facts, before, after) == 0
     assert versions.rows_differ(facts, after, after + 1) == 2
     assert versions.rows_differ(facts, after + 1, after + 2) == 1
     paths = [file.path for file in facts.files]
     assert versions.files_there(facts, [*paths, "part-nothing.parquet"]) == frozenset(paths)
     table.lose(paths[0])
-    assert versions.missing_files(facts, facts.version) == (paths[0],)
+    assert versions.missing_files(facts, facts.version).paths == (paths[0],)
     assert versions.files_there(facts, paths) == frozenset(paths[1:])
 
 
@@ -286,7 +286,7 @@ def test_exactly_the_planned_files_are_deleted(contract: ContractLake, num_plann
     paths = [file.path for file in whole.files]
     assert contract.engine.versions.files_there(facts, paths) == frozenset(paths[num_planned:])
     after = contract.engine.reader.facts(table.ref)
-    assert contract.engine.versions.missing_files(after, after.version) == ()
+    assert contract.engine.versions.missing_files(after, after.version).paths == ()
     assert table.rows() == [1, 2, 3, 4, 5]
 
 

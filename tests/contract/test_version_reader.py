@@ -41,7 +41,8 @@ def test_counts_differences_and_missing_files(spark: SparkSession, engine: Delta
     for version, rows in ((1, 20), (after, 19)):
         assert versions.row_count(facts, version, scan=True) == rows
         assert versions.row_count(facts, version, scan=False) == rows
-        assert versions.missing_files(facts, version) == ()
+        assert versions.missing_files(facts, version).paths == ()
+    assert (len(facts.files), versions.missing_files(facts, after).num_files) == (2, 1)
     assert versions.rows_differ(facts, before, after) == 0
     assert versions.rows_differ(facts, 1, after) == 1
     (vector,) = path.glob("deletion_vector*.bin")  # of the DELETE; each UPDATE adds one of its own
@@ -53,9 +54,9 @@ def test_counts_differences_and_missing_files(spark: SparkSession, engine: Delta
     (victim,) = [file.path for file in engine.reader.facts(facts.ref).files][:1]
     (path / victim).unlink()
     newest = engine.reader.facts(facts.ref).version
-    assert versions.missing_files(facts, newest) == (victim,)
+    assert versions.missing_files(facts, newest).paths == (victim,)
     vector.unlink()
-    missing = versions.missing_files(facts, before)
+    missing = versions.missing_files(facts, before).paths
     assert any(path.endswith(vector.name) for path in missing)
     # The log still knows a number; the files do not.
     assert versions.row_count(facts, newest, scan=False) == 19

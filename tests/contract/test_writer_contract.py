@@ -111,10 +111,10 @@ def test_a_rewrite_its_receipt_and_its_history(kind: str, spark: SparkSession, e
     assert engine.reader.stamp_of(facts, 1) is None
     assert engine.versions.row_count(after, 2, scan=True) == engine.versions.row_count(after, 1, scan=False) == 40
     assert engine.versions.rows_differ(after, 1, 2) == 0
-    assert engine.versions.missing_files(after, 2) == ()
+    assert engine.versions.missing_files(after, 2).paths == ()
     gone = next(file for file in after.files)
     (path / unquote(gone.path)).unlink()
-    assert engine.versions.missing_files(after, 2) == (gone.path,)
+    assert engine.versions.missing_files(after, 2).paths == (gone.path,)
 
 
 def test_zorder_of_a_table_with_everything(spark: SparkSession, engine: TableEngine, lake: Path) -> None:

@@ -246,7 +246,7 @@ class CommitWork:
         """Every file of the version is on storage; a file that was removed later may be gone."""
         name = f"every file of version {self.version} is on storage"
         try:
-            missing = self.versions.missing_files(self.facts, self.version)
+            missing = self.versions.missing_files(self.facts, self.version).paths
         except TableError as error:
             yield _unchecked("files", name, f"{error.what} [{error.code}]")
             return
@@ -254,7 +254,7 @@ class CommitWork:
             yield CommitCheck("files", name, CheckResult.PROVEN)
             yield from self._readable()
             return
-        newest = self.versions.missing_files(self.facts, self.facts.version)
+        newest = self.versions.missing_files(self.facts, self.facts.version).paths
         wrong = sorted(set(missing) & set(newest))
         if wrong:
             yield _judged("files", name, [f"{path} is gone, or has another size" for path in wrong])

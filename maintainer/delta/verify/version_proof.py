@@ -30,6 +30,7 @@ from maintainer.delta.storage.log_paths import file_uri
 from maintainer.delta.storage.table_log import TableLog
 from maintainer.model.plan.lanes import SourceStatistics
 from maintainer.model.run.receipts import Proof
+from maintainer.model.table.storage_facts import MissingFiles
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.model.table.table_features import keeps_row_ids
 from maintainer.units import count_of
@@ -65,20 +66,21 @@ class FilesOfVersion(ABC):
     def _sizes(self, facts: TableFacts, uris: Collection[str]) -> Mapping[str, int]:
         """The sizes of those files that are on storage now."""
 
-    def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:
-        """Live data files and deletion vectors of the version that are not on storage, or not with the logged size."""
+    def missing_files(self, facts: TableFacts, version: int) -> MissingFiles:
+        """Look for live data files and deletion vectors of the version on storage."""
         with table_errors(f"{facts.ref.identifier}@{version}"):
             storage, expected = self._storage(facts), dict[str, tuple[str, int | None]]()
+            num_files = 0
             for file in facts.files if version == facts.version else self._files(facts, version):
+                num_files += 1
                 expected[storage.uri(file.path)] = (file.path, file.size_bytes)
                 vector = storage.vector_uri_of_id(file.deletion_vector.unique_id) if file.deletion_vector else None
                 if vector is not None:
                     # A deletion vector file holds several vectors; the log knows no size of the file.
                     expected[vector] = (vector, None)
             sizes = self._sizes(facts, expected)
-        return tuple(
-            sorted(name for uri, (name, size) in expected.items() if uri not in sizes or size not in (None, sizes[uri]))
-        )
+        gone = (name for uri, (name, size) in expected.items() if uri not in sizes or size not in (None, sizes[uri]))
+        return MissingFiles(num_files, tuple(sorted(gone)))
 
     def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:
         """Return the paths, as the log writes them, where a file exists now."""

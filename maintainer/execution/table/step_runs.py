@@ -221,7 +221,7 @@ def _check_undamaged(worker: TableWorker, facts: TableFacts) -> None:
     """
     if not worker.plan.checks.files:
         return
-    missing = worker.engine.versions.missing_files(facts, facts.version)
+    missing = worker.engine.versions.missing_files(facts, facts.version).paths
     if missing:
         raise missing_before(missing, f"{facts.ref.identifier}@{facts.version}")
 

@@ -110,6 +110,17 @@ class AfterDeletion(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class MissingFiles:
+    """Which of a version's ``num_files`` live files, and of their deletion vectors, were looked for and are gone.
+
+    A file with another size than the logged one counts as gone.
+    """
+
+    num_files: int
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class StorageLook:
     """What the look for removed files found beside them: what is kept though it is old, and trash past its time.
 

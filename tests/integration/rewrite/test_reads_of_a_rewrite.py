@@ -133,7 +133,7 @@ def test_each_version_is_read_once(
         assert receipt.version == first + 1 + number
         result = GreatExpectationsVerifier().after_rewrite(engine.versions, facts, batch, receipt, Checks())
         assert result.verdict is Verdict.PASS
-        assert engine.versions.missing_files(facts, receipt.version) == ()
+        assert engine.versions.missing_files(facts, receipt.version).paths == ()
     # Each commit of ours is read on top of the version before it.
     assert whole_reads == [first]
 

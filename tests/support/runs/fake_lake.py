@@ -23,7 +23,7 @@ from maintainer.model.plan.steps import Batch, RewriteStep, SetPropertiesStep, V
 from maintainer.model.run.optimize_metrics import FileSizeMetrics
 from maintainer.model.run.receipts import CommitReceipt, Fingerprint, Proof, UndeleteReceipt, VacuumReceipt
 from maintainer.model.table.commit_records import CommitsRead, CommitStamp, CommitsWanted, TableCommit
-from maintainer.model.table.storage_facts import MarkedFile, VacuumHistory
+from maintainer.model.table.storage_facts import MarkedFile, MissingFiles, VacuumHistory
 from maintainer.model.table.table_facts import (
     ColumnRanges,
     ColumnSample,
@@ -334,9 +334,10 @@ class FakeWorker:
     def row_count(self, facts: TableFacts, version: int, *, scan: bool, beside: int | None = None) -> int:
         return sum(len(rows) for rows in self._table(facts.ref).versions[version].files.values())
 
-    def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:
+    def missing_files(self, facts: TableFacts, version: int) -> MissingFiles:
         table = self._table(facts.ref)
-        return tuple(sorted(path for path in table.versions[version].files if path not in table.storage))
+        files = table.versions[version].files
+        return MissingFiles(len(files), tuple(sorted(path for path in files if path not in table.storage)))
 
     def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:
         return frozenset(paths) & self._table(facts.ref).storage

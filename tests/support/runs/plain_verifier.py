@@ -47,7 +47,7 @@ class PlainVerifier:
         if not checks.files:
             return None
         self.asked.append(("vacuum", facts.ref.identifier, None))
-        missing = versions.missing_files(facts, facts.version)
+        missing = versions.missing_files(facts, facts.version).paths
         return self._found(not missing, Verification(Verdict.PASS, version_after=facts.version, detail=str(missing)))
 
     def _counts(self, versions: Any, facts: TableFacts, version: int) -> Verification:

@@ -16,6 +16,7 @@ from maintainer.errors import NoTable
 from maintainer.model.plan.plan import CheckedExpectation, Checks, ContentCheck, RowCountCheck
 from maintainer.model.plan.steps import Batch, Bin, VacuumStep
 from maintainer.model.run.receipts import CommitReceipt, Fingerprint, Proof, VacuumReceipt, Verdict
+from maintainer.model.table.storage_facts import MissingFiles
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.verification import commit_checks_after
 from maintainer.verification.commit_checks_after import GreatExpectationsVerifier
@@ -36,6 +37,7 @@ class Frames:
         self.asked: list[tuple[str, int]] = []
         self.beside: list[tuple[int, int]] = []
         self.rows_in_log: int | None = None
+        self.num_files = 2
         self.uncovered: tuple[str, ...] = ()
         self.findings: tuple[str, ...] = ()
 
@@ -57,9 +59,9 @@ class Frames:
             self.beside.append((version, beside))
         return rows if scan or self.rows_in_log is None else self.rows_in_log
 
-    def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:
+    def missing_files(self, facts: TableFacts, version: int) -> MissingFiles:
         self.frame(version, "missing")
-        return self.missing.get(version, ())
+        return MissingFiles(self.num_files + version, self.missing.get(version, ()))
 
     def files_there(self, facts: TableFacts, paths: Sequence[str]) -> frozenset[str]:
         raise AssertionError("not asked for")
@@ -184,7 +186,8 @@ def test_with_no_count_files_are_looked_for() -> None:
     done = after_rewrite(frames, checks)
     assert (done.verdict, failed(done)) == (Verdict.FAIL, ["live files missing = live files that may be missing"])
     assert done.note == "live files missing before this commit: 1, such as b"
-    assert (done.num_files_checked, done.content_equal, done.rows_after) == (2, None, None)
+    assert (done.num_files_checked, done.content_equal, done.rows_after) == (3, None, None)
+    assert check(frames, checks).num_files_checked == 3, "those of the version, and not of the facts"
     assert after_rewrite(Frames(ROWS, ROWS), checks).verdict is Verdict.PASS
     lost = after_rewrite(Frames(ROWS, ROWS, missing={1: ("a",)}), checks)
     assert (lost.verdict, lost.note) == (Verdict.FAIL, None), "nothing was missing before"
@@ -283,7 +286,7 @@ def after_vacuum(frames: Frames) -> Verification:
 def test_after_a_vacuum_every_live_file_is_there() -> None:
     done = after_vacuum(Frames(ROWS, ROWS, ROWS))
     assert (done.verdict, done.version_before, done.version_after) == (Verdict.PASS, 1, 2)
-    assert (done.num_files_checked, done.detail) == (2, None)
+    assert (done.num_files_checked, done.detail) == (4, None)
     lost = after_vacuum(Frames(ROWS, ROWS, ROWS, missing={2: tuple(f"f{n:03}" for n in range(101))}))
     assert (lost.verdict, failed(lost)) == (Verdict.FAIL, ["live files missing = live files that may be missing"])
     assert lost.detail is not None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from maintainer.model.plan.plan import Checks
 from maintainer.model.run.receipts import Proof
+from maintainer.model.table.storage_facts import MissingFiles
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.verification.commit_checks_after import GreatExpectationsVerifier, _Check
 from tests.support.tables.builders import make_facts
@@ -18,9 +19,9 @@ class Versions:
         self.missing = missing
         self.asked: list[int] = []
 
-    def missing_files(self, facts: TableFacts, version: int) -> tuple[str, ...]:
+    def missing_files(self, facts: TableFacts, version: int) -> MissingFiles:
         self.asked.append(version)
-        return self.missing.get(version, ())
+        return MissingFiles(10, self.missing.get(version, ()))
 
     def dataframe(self, facts: TableFacts, version: int) -> object:
         raise AssertionError("not asked for")
@@ -47,11 +48,11 @@ def _check(versions: Versions) -> _Check:
 
 def test_the_version_before_is_looked_at_only_where_something_is_missing() -> None:
     versions = Versions({})
-    assert _check(versions)._missing() == ()
+    assert _check(versions)._missing() == MissingFiles(10, ())
     assert versions.asked == [8]
 
 
 def test_only_what_went_missing_since_the_version_before_counts() -> None:
     check = _check(Versions({7: ("old-1", "old-2"), 8: ("new", "old-1")}))
-    assert check._missing() == ("new",)
+    assert check._missing() == MissingFiles(10, ("new",))
     assert check.notes == ["live files missing before this commit: 1, such as old-1"]

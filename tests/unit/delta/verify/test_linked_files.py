@@ -30,7 +30,9 @@ def looked_at(table: AgedTable) -> tuple[tuple[str, ...], set[str]]:
     facts = LocalReader().facts(table.ref)
     versions = DeltaVersionReader(cast(Any, jvm), cast(Any, live_files))
     there = versions.files_there(facts, [file.path for file in facts.files])
-    return versions.missing_files(facts, facts.version), set(there)
+    looked_for = versions.missing_files(facts, facts.version)
+    assert looked_for.num_files == 2
+    return looked_for.paths, set(there)
 
 
 def test_a_link_to_a_whole_file_is_not_missing(table: AgedTable) -> None:
