@@ -68,7 +68,7 @@ def protected_uris(storage: TableStorage, facts: TableFacts, log: LogReplay, rem
 def as_removed_file(log: LogReplay, stored: StoredFile) -> RemovedFile:
     """Return the removal of a file that exists, with its size on storage: nearly always the one that the log says."""
     removal = log.named[short_uri(log.root_uri, stored.uri)]
-    assert removal is not None
+    assert isinstance(removal, RemovedFile)
     is_same = removal.size_bytes == stored.size_bytes
     return removal if is_same else replace(removal, size_bytes=stored.size_bytes)
 

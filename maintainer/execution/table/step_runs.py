@@ -28,7 +28,7 @@ from maintainer.model.run.progress import Phase
 from maintainer.model.run.run_events import Deleting, named
 from maintainer.model.table.commit_records import MAINTENANCE
 from maintainer.model.table.table_facts import TableFacts, TableRecord
-from maintainer.planning.vacuum.vacuum_plan import unproven_text
+from maintainer.planning.vacuum.vacuum_plan import is_unproven, unproven_text
 from maintainer.units import count_of, format_size
 
 LIFT_HELP = lift_help("TABLE")
@@ -258,9 +258,7 @@ def _check_all_proven(step: VacuumStep, record: TableRecord) -> None:
     """
     if record.quarantined is not None:
         raise Refused(f"the table is in quarantine: {record.quarantined}", code="A411", help=LIFT_HELP)
-    unproven = set(record.unproven_versions)
-    # A file of which the log no longer says who removed it may be one that an unproven rewrite replaced.
-    unproven_files = [file for file in step.files if unproven and file.removed_in_version in (None, *unproven)]
+    unproven_files = [file for file in step.files if is_unproven(file, record.unproven_versions)]
     if unproven_files:
         raise Refused(
             f"{count_of(len(unproven_files), 'old file')} must stay: {unproven_text(record.unproven_versions)}",

@@ -144,8 +144,9 @@ class RemovedFile:
     ``path`` is as in the log for data files, and relative to the table's root, URL-encoded, for the others.
     ``kind`` is ``data``, ``deletion_vector``, ``change_data`` (the change feed of an old version; its time is that
     version's) or ``untracked`` (not in the log; its time is its own last change). ``removed_in_version`` is
-    the commit that removed it, None where the log no longer says. ``replaced`` says that its rows live on in other
-    files: a rewrite removed it (``dataChange=false``), not a deletion of rows.
+    the commit that removed it, and ``added_in_version`` the first that added it; None where the log no longer says.
+    ``replaced`` says that its rows live on in other files: a rewrite removed it (``dataChange=false``), not a deletion
+    of rows.
     """
 
     path: str
@@ -154,6 +155,7 @@ class RemovedFile:
     kind: str = "data"
     removed_in_version: int | None = None
     replaced: bool = False
+    added_in_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

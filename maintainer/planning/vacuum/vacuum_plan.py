@@ -6,7 +6,7 @@ Files that the log does not know are deleted only where the policy says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import assert_never
 
 from maintainer.model.plan.plan import LeftAlone
@@ -87,8 +87,8 @@ def _unread_checkpoints(policy: ResolvedPolicy, facts: TableFacts) -> list[Reaso
 def plan_vacuum(table: TableInput) -> Decision:
     """Decide which files are deleted.
 
-    Versions whose proof is missing protect what they removed. A file whose removing version the log no longer has is
-    protected as long as there is any such version.
+    Versions whose proof is missing protect what they removed and added. A file whose removing version the log no longer
+    has is protected as long as there is any such version.
 
     Args:
         table: With ``vacuum`` in the policy, and ``removed_files`` read (see ``needs``).
@@ -158,7 +158,7 @@ def _protected(
         )
     free = [file for file in old if file.path not in live]
     going = free if policy.vacuum.delete_untracked else [file for file in free if file.kind != UNTRACKED]
-    unproven = [file for file in going if _is_unproven(file, record)]
+    unproven = [file for file in going if is_unproven(file, record.unproven_versions)]
     if unproven:
         text = f"{_files_text(unproven)} kept: {unproven_text(record.unproven_versions)}"
         left_alone.append(LeftAlone(Reason(ReasonCode.UNPROVEN_REWRITE, text, policy.place_of("vacuum"))))
@@ -169,7 +169,7 @@ def _protected(
         text = f"{_files_text(untracked)} that the log does not mention{begins}; `deleteUntracked: true` would delete "
         text += f"those unchanged for {age}"
         left_alone.append(LeftAlone(Reason(ReasonCode.UNTRACKED, text, policy.place_of("vacuum.deleteUntracked"))))
-    return tuple(file for file in going if not _is_unproven(file, record)), left_alone
+    return tuple(file for file in going if not is_unproven(file, record.unproven_versions)), left_alone
 
 
 def _left_by_storage(storage: StorageLook) -> Iterable[LeftAlone]:
@@ -241,9 +241,11 @@ def _step(
     )
 
 
-def _is_unproven(file: RemovedFile, record: TableRecord) -> bool:
-    unproven = record.unproven_versions
-    return bool(unproven) and (file.removed_in_version is None or file.removed_in_version in unproven)
+def is_unproven(file: RemovedFile, versions: Collection[int]) -> bool:
+    """Whether a version that is not proven may have replaced the file, or has added it: its proof reads both."""
+    return bool(versions) and (
+        file.removed_in_version is None or file.removed_in_version in versions or file.added_in_version in versions
+    )
 
 
 def _files_text(files: Sequence[RemovedFile]) -> str:

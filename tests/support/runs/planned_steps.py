@@ -52,9 +52,10 @@ def compact(table: FakeTable, *batches: tuple[str, ...]) -> CompactStep:
     return CompactStep(made, max_file_size_bytes=1 << 20, max_threads=2, reasons=(REASON,))
 
 
-def vacuum(*paths: str, removed_in_version: int | None = 1) -> VacuumStep:
+def vacuum(*paths: str, removed_in_version: int | None = 1, added_in_version: int | None = None) -> VacuumStep:
     """A deletion of files by their paths."""
-    files = tuple(RemovedFile(path, ROW_BYTES, NOW_MS, removed_in_version=removed_in_version) for path in paths)
+    versions = (removed_in_version, False, added_in_version)
+    files = tuple(RemovedFile(path, ROW_BYTES, NOW_MS, "data", *versions) for path in paths)
     return VacuumStep(files, NOW_MS, 7 * 86400, "policy", (REASON,))
 
 

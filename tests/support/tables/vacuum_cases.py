@@ -138,8 +138,8 @@ def forget_add(patch: pytest.MonkeyPatch, path: str) -> None:
     def taken(state: LogState, actions: Iterable[Mapping[str, Any]]) -> None:
         take(state, (action for action in actions if "add" not in action or action["add"].path != path))
 
-    def recorded(log: Any, storage: Any, body: dict[str, Any], uri: str, *, late: bool) -> str | None:
-        return None if body["path"] == path else record(log, storage, body, uri, late=late)
+    def recorded(log: Any, storage: Any, body: dict[str, Any], uri: str, *how: Any, late: bool) -> str | None:
+        return None if body["path"] == path else record(log, storage, body, uri, *how, late=late)
 
     patch.setattr(LogState, "take", taken)
     patch.setattr(log_replay, "_record", recorded)

@@ -33,8 +33,8 @@ class LogReplay:
     """What the commits still in the log say, up to ``head``.
 
     ``named`` has every file or deletion vector that any commit names, and the change files of each commit, wherever
-    they lie, by short URI: its last removal, with the size that the log says, or None where it was never removed. A
-    file costs some 300 bytes: its path is its key, too. ``times`` are (version, when committed).
+    they lie, by short URI: its last removal, with the size that the log says, or the version that added it where it was
+    never removed. A file costs some 300 bytes: its path is its key, too. ``times`` are (version, when committed).
 
     ``entries`` are the commits that were read, and what those above ``planned_version`` add or remove is in ``late``:
     needed, whatever its time. After ``shorten`` all removals since ``whole_since_ms`` are in it, and some older ones.
@@ -44,7 +44,7 @@ class LogReplay:
     planned_version: int = -1
     entries: list[LogEntry] = field(default_factory=list)
     whole_since_ms: int = 0
-    named: dict[str, RemovedFile | None] = field(default_factory=dict)
+    named: dict[str, RemovedFile | int] = field(default_factory=dict)
     times: list[tuple[int, int]] = field(default_factory=list)
     late: set[str] = field(default_factory=set)
     newest_file_ms: int = 0
@@ -89,21 +89,29 @@ class LogReplay:
         """Keep what a deletion looks at again: removals since a moment, and of older ones those of some URIs."""
         named, self.named = self.named, {}
         for key, removal in named.items():
-            if removal is not None and removal.removed_at_ms >= whole_since_ms:
+            if isinstance(removal, RemovedFile) and removal.removed_at_ms >= whole_since_ms:
                 self.named[key] = removal
         for uri in lying_there:
             removal = named[short_uri(self.root_uri, uri)]
-            assert removal is not None, uri
+            assert isinstance(removal, RemovedFile), uri
             self.remove(uri, removal)
         self.whole_since_ms = whole_since_ms
 
     def removals(self) -> Iterator[tuple[str, RemovedFile]]:
         """All removals by URI."""
-        return ((whole_uri(self.root_uri, key), removal) for key, removal in self.named.items() if removal is not None)
+        for key, removal in self.named.items():
+            if isinstance(removal, RemovedFile):
+                yield whole_uri(self.root_uri, key), removal
 
     def removal_of(self, uri: str) -> RemovedFile | None:
         """Return the last removal of a file by its URI; None where no commit removed it."""
-        return self.named.get(short_uri(self.root_uri, uri))
+        removal = self.named.get(short_uri(self.root_uri, uri))
+        return removal if isinstance(removal, RemovedFile) else None
+
+    def added_in(self, uri: str) -> int | None:
+        """Return the first version that added a file; None where no commit in the log did."""
+        named = self.named.get(short_uri(self.root_uri, uri))
+        return named.added_in_version if isinstance(named, RemovedFile) else named
 
     def named_uris(self) -> Iterator[str]:
         """The URIs of all files that a commit names."""
@@ -113,9 +121,9 @@ class LogReplay:
         """Whether any commit names a file."""
         return short_uri(self.root_uri, uri) in self.named
 
-    def name(self, uri: str) -> None:
-        """Take in that a commit names a file."""
-        self.named.setdefault(short_uri(self.root_uri, uri))
+    def add(self, uri: str, version: int) -> None:
+        """Take in that a version adds a file."""
+        self.named.setdefault(short_uri(self.root_uri, uri), version)
 
     def remove(self, uri: str, removal: RemovedFile) -> None:
         """Take in a removal: where the path is the key, one text is kept."""
@@ -155,7 +163,7 @@ def replay(
                 if "deletionVector" not in body and not log.is_named(uri):
                     written_ms = int(body["modificationTime"])
                     first_ms = written_ms if first_ms is None else min(first_ms, written_ms)
-                _record(log, storage, body, uri, late=late)
+                _record(log, storage, body, uri, entry.version, late=late)
             elif "remove" in action:
                 _take_remove(log, storage, action["remove"], entry.version, committed_at_ms, late=late)
             elif "cdc" in action:
@@ -169,11 +177,14 @@ def replay(
     return log
 
 
-def _record(log: LogReplay, storage: TableStorage, body: dict[str, Any], uri: str, *, late: bool) -> str | None:
-    """Record a data file and the file of its deletion vector; return the latter."""
+def _record(
+    log: LogReplay, storage: TableStorage, body: dict[str, Any], uri: str, added_in: int | None, *, late: bool
+) -> str | None:
+    """Record a data file and the file of its deletion vector, and which version adds them; return the latter."""
     vector = storage.deletion_vector_uri({"any": body}) if "deletionVector" in body else None
     for named_uri in (uri, vector) if vector is not None else (uri,):
-        log.name(named_uri)
+        if added_in is not None:
+            log.add(named_uri, added_in)
         if late:
             log.late.add(named_uri)
     if late:
@@ -185,15 +196,17 @@ def _take_remove(
     log: LogReplay, storage: TableStorage, body: dict[str, Any], version: int, committed_at_ms: int, *, late: bool
 ) -> None:
     path, uri = body["path"], storage.uri(body["path"])
-    vector = _record(log, storage, body, uri, late=late)
+    vector = _record(log, storage, body, uri, None, late=late)
     removed_at_ms = max(committed_at_ms, int(body.get("deletionTimestamp") or 0))
     replaced = body.get("dataChange") is False
     size = int(body.get("size") or 0)
-    log.remove(uri, RemovedFile(_path_below(storage, path, uri), size, removed_at_ms, "data", version, replaced))
+    about = (removed_at_ms, "data", version, replaced, log.added_in(uri))
+    log.remove(uri, RemovedFile(_path_below(storage, path, uri), size, *about))
     if vector is not None:
         size = int(body["deletionVector"].get("sizeInBytes") or 0)
         below = _path_below(storage, vector, vector)
-        log.remove(vector, RemovedFile(below, size, removed_at_ms, "deletion_vector", version, replaced))
+        about = (removed_at_ms, "deletion_vector", version, replaced, log.added_in(vector))
+        log.remove(vector, RemovedFile(below, size, *about))
 
 
 def _path_below(storage: TableStorage, path: str, uri: str) -> str:

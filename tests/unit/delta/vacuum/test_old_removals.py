@@ -15,11 +15,11 @@ from maintainer.delta.storage.table_log import BriefActions, TableLog
 from maintainer.delta.vacuum.tombstones import Expired, nothing_left, protected_uris, removed_paths
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.table.log_names import vector_path
-from maintainer.model.table.table_facts import TableFacts
+from maintainer.model.table.table_facts import TableFacts, TableRecord
 from maintainer.policy.resolve.resolved import Consumer
 from tests.support.tables.aged_tables import AgedTable, touch
 from tests.support.tables.local_vacuum import LocalTable, Vacuuming
-from tests.support.tables.vacuum_cases import codes, policies, vacuum, write_checkpoint
+from tests.support.tables.vacuum_cases import codes, old_table, policies, vacuum, write_checkpoint
 
 UUID = "d2c639aa-8816-431a-aaf6-d3fe2512ff61"
 TEXT = "^-aqEH.-t@S}K{vb[*k^"
@@ -214,3 +214,13 @@ class TestInPlanning:
         table.file("younger.parquet", 39)
         table.file("older.parquet", 41)
         vacuum(lake, table, Vacuuming(policies(delete_untracked=True)), "older.parquet")
+
+
+def test_what_an_unproven_rewrite_added_stays_for_its_proof(tmp_path: Path) -> None:
+    """A later rewrite replaced it: without the file nobody could ever prove the one before."""
+    table = old_table(tmp_path / "t")
+    table.rewrite(15, "all.parquet", "ab.parquet", "b.parquet")
+    unproven = Vacuuming(policies(), record=TableRecord(unproven_versions=(2,)))
+    assert ReasonCode.UNPROVEN_REWRITE in codes(unproven.plan(table))
+    vacuum(tmp_path, table, unproven, "b.parquet")
+    vacuum(tmp_path, table, Vacuuming(policies()), "a.parquet", "ab.parquet")

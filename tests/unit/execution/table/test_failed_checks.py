@@ -72,9 +72,10 @@ def test_files_of_an_unproven_rewrite_are_never_deleted(bench: Bench) -> None:
     table = three_files(bench)
     bench.verifier.order = [Verdict.ERROR, Verdict.ERROR]
     bench.run(plan_of(table, compact(table)))
-    for removed_in in (2, None):
+    for removed_in, added_in in ((2, 1), (None, 1), (3, 2)):  # what it added is read by its proof, too
         bench.verifier.order = [Verdict.ERROR]
-        outcome = bench.run(plan_of(table, vacuum("f0", removed_in_version=removed_in)))
+        step = vacuum("f0", removed_in_version=removed_in, added_in_version=added_in)
+        outcome = bench.run(plan_of(table, step))
         assert statuses(outcome) == ["vacuum: failed"]
         assert outcome.steps[0].error is not None
         assert outcome.steps[0].error.code == "A410"
