@@ -47,7 +47,10 @@ class GreatExpectationsVerifier:
     def after_rewrite(
         self, versions: VersionReader, facts: TableFacts, batch: Batch, receipt: CommitReceipt, checks: Checks
     ) -> Verification:
-        return _Check(self, versions, facts, receipt.version, checks, receipt.proof).run(audit(batch, receipt))
+        # A command takes the table as it finds it, and a column may have been added right before.
+        is_planned = receipt.proof is None or not receipt.proof.after_commit
+        check = _Check(self, versions, facts, receipt.version, checks, receipt.proof, is_planned=is_planned)
+        return check.run(audit(batch, receipt))
 
     def version_pair(self, versions: VersionReader, facts: TableFacts, version: int, checks: Checks) -> Verification:
         """Proves it, too: the run that committed may not have come to it, where the proof is made after the commit."""

@@ -20,10 +20,12 @@ from tests.support.product import (
     FORCED,
     Batch,
     CheckImpossible,
+    Checks,
     CommandTableEngine,
     CommitConflict,
     CommitReceipt,
     DeltaEngine,
+    GreatExpectationsVerifier,
     Proof,
     Refused,
     SessionLease,
@@ -33,6 +35,7 @@ from tests.support.product import (
     TableFacts,
     TableRef,
     VacuumStep,
+    Verdict,
     audit,
 )
 from tests.support.tables.delta_tables import actions_of as log_of
@@ -267,6 +270,18 @@ def test_an_append_at_the_last_moment(kind: str, spark: SparkSession, engine: Ta
         assert (receipt.difference.beyond.num_files, receipt.difference.untaken.num_files) == (1, 0)
         assert receipt.difference.beyond.live_records == 3
         assert len(_facts(engine, path).files) == 3
+
+
+@BY_COMMANDS
+def test_a_column_that_is_added_at_the_last_moment(spark: SparkSession, engine: TableEngine, lake: Path) -> None:
+    path = lake / "t"
+    build(spark, path)
+    facts = _facts(engine, path)
+    _, batch = compaction(facts)
+    receipt = _while(engine, facts, batch, lambda: spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMN later INT"))
+    assert receipt.version == facts.version + 2
+    done = GreatExpectationsVerifier().after_rewrite(engine.versions, facts, batch, receipt, Checks())
+    assert (done.verdict, done.detail) == (Verdict.PASS, None)
 
 
 def test_a_delete_at_the_last_moment(kind: str, spark: SparkSession, engine: TableEngine, lake: Path) -> None:

@@ -167,6 +167,18 @@ def after_rewrite(
     return (verifier or GreatExpectationsVerifier()).after_rewrite(frames, FACTS, batch, receipt, checks)
 
 
+def test_a_command_that_found_another_column_than_the_plan_is_no_wrong_commit() -> None:
+    """It takes the table as it finds it; a rewrite that was proven before its commit has the columns of the plan."""
+    frames, (_, receipt) = Frames(ROWS.assign(later=1), ROWS.assign(later=1)), batch_and_receipt()
+    assert receipt.proof is not None
+    done = after_rewrite(frames, LOG, proof=replace(receipt.proof, after_commit=True))
+    assert (done.verdict, done.detail) == (Verdict.PASS, None)
+    assert len(failed(after_rewrite(frames, LOG))) == 2, "not as planned, before the commit and after it"
+    dropped = Frames(ROWS.assign(later=1), ROWS)
+    done = after_rewrite(dropped, LOG, proof=replace(receipt.proof, after_commit=True))
+    assert failed(done) == ["columns before, for after = columns after"]
+
+
 def test_rows_by_the_log_are_compared_and_scanned_where_it_does_not_count_them() -> None:
     """That nobody could count is no difference."""
     frames = Frames(ROWS, ROWS)
