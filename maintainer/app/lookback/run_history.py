@@ -84,7 +84,10 @@ class HistoryQuery:
         ours: Only our own steps: the table's log is not read.
         ledger: Read the ledger, which knows the runs of every machine, and not the run folders.
         file: Only deletions for which this data file was planned, by its address or the end of it; no log is read.
-        limit: At most so many, 1 to ``MAX_ROWS``.
+        limit: At most so many, at least 1.
+
+    Raises:
+        ValueError: ``limit`` is less.
     """
 
     table: str | None = None
@@ -94,6 +97,10 @@ class HistoryQuery:
     ledger: bool = False
     limit: int = DEFAULT_ROWS
     file: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.limit < 1:
+            raise ValueError(f"limit must be at least 1, and is {self.limit}")
 
     def wants(self, row: LedgerRow) -> bool:
         """Tell whether a step is one of those, by its time and its end."""

@@ -287,7 +287,7 @@ class Project:
             spark: With ``ledger``, as for `plan`.
 
         Raises:
-            ValueError: ``since`` is no duration.
+            ValueError: ``since`` is no duration, or ``limit`` is below 1.
             MaintainerError: The runs or the ledger cannot be read.
 
         >>> project.history(since="7d")

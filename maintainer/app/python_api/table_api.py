@@ -91,6 +91,10 @@ class Table:
             ours: Only our own steps: the table's log is not read.
             limit: At most so many rows.
             spark: For a table that is not on this machine; as for `Project.plan`.
+
+        Raises:
+            ValueError: ``since`` is no duration, or ``limit`` is below 1.
+            MaintainerError: The runs or the table's log cannot be read.
         """
         since_ms = None if since is None else since_ms_of(since)
         query = HistoryQuery(self.name, since_ms, failed=failed, ours=ours, limit=limit)

@@ -80,6 +80,8 @@ def test_a_commit_of_a_step_that_began_before_the_time_is_not_said_to_be_unrecor
 def test_steps_are_told_by_their_own_time_and_so_are_the_newest_of_them(runs: Path) -> None:
     assert told(runs, HistoryQuery()) == [(LONG, 9), (LONG, 7), (SHORT, 5)]
     assert told(runs, HistoryQuery(limit=1)) == [(LONG, 9)]
+    with pytest.raises(ValueError, match="limit must be at least 1, and is 0"):
+        told(runs, HistoryQuery(limit=0))
 
 
 def test_what_a_clock_that_was_ahead_recorded_is_not_the_newest_for_years(runs: Path) -> None:

@@ -285,10 +285,14 @@ def test_a_fragment_without_a_table() -> None:
     assert "and" not in notebook_html("few", (), TableBlock(("a",), [Row(("1",))]))
 
 
-def test_what_is_no_duration_is_a_value_error(project: Project) -> None:
+def test_what_is_no_duration_and_a_limit_below_one_are_a_value_error(project: Project) -> None:
     for call in (lambda: project.history(since="yesterday"), lambda: project.fleet_report("yesterday")):
         with pytest.raises(ValueError, match="yesterday"):
             call()
+    for limit in (0, -1):
+        for history in (project.history, project.table("sales.orders").history):
+            with pytest.raises(ValueError, match=rf"limit must be at least 1, and is {limit}$"):
+                history(limit=limit)
     assert len(project.history(since="7d")) == 0
     with pytest.raises(ProjectError) as caught:
         project.report("20200101T000000Z-0000")
