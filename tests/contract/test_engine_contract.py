@@ -129,6 +129,20 @@ def test_properties_are_set_and_those_that_another_writer_set_are_left(contract:
     assert table.state() == before
 
 
+def test_a_property_that_another_writer_sets_while_the_intent_is_written_is_left(contract: ContractLake) -> None:
+    table = contract.table((1,), (2,))
+    writer, facts = contract.engine.writer, contract.engine.reader.facts(table.ref)
+    theirs, ours = (SetPropertiesStep((("owner's", None),), (("owner's", value),), ()) for value in ("them", "us"))
+
+    def another_sets_it(version: int, proof: Proof | None) -> None:
+        writer.set_properties(facts, theirs, stamp("t/theirs"), no_intent)
+
+    with pytest.raises(CommitConflict, match="owner's was changed"):
+        writer.set_properties(facts, ours, stamp("t/p"), another_sets_it)
+    after = contract.engine.reader.facts(table.ref)
+    assert (after.version, after.property_map["owner's"]) == (facts.version + 1, "them")
+
+
 def test_a_file_that_is_gone_before_the_rewrite_begins_is_a_conflict(contract: ContractLake) -> None:
     table = contract.table((1, 2), (3,))
     facts = contract.engine.reader.facts(table.ref)

@@ -158,6 +158,8 @@ class CommandTableWriter:
             now = self._now(facts)
             check_as_planned(now.property_map, step, facts.ref.identifier)
             before_commit(now.version, None)
+            now = self._now(facts)  # another writer may have set one while the caller wrote its intent
+            check_as_planned(now.property_map, step, facts.ref.identifier)
             statement = set_properties(table_of_path(self._reader.storage(now).root_text), dict(step.after))
             with refused_properties():
                 version = run_stamped(self._session, lambda: self._reader.storage(now), now, statement, {}, stamp)

@@ -42,13 +42,13 @@ def set_properties(
     with table_errors(where):
         log = jvm.log_at(facts.location)
         storage = TableStorage(jvm, log)
+        read_version = _planned_head(jvm, log, storage, facts, step)
+    before_commit(read_version, None)  # the caller's: what it raises says nothing about the table
     attempts = 0
     while True:
         attempts += 1
-        with table_errors(where):
+        with table_errors(where):  # once more: another writer may have set one while the caller wrote its intent
             read_version = _planned_head(jvm, log, storage, facts, step)
-        if attempts == 1:
-            before_commit(read_version, None)  # the caller's: what it raises says nothing about the table
         try:
             with table_errors(where), refused_properties(), checksum_taken_over(jvm, storage):
                 version = commit_once(

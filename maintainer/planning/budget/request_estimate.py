@@ -30,7 +30,7 @@ class RequestTerm(Enum):
     EARLIER_COMMIT = "each earlier commit of a week, up to 100, before a rewrite", StoreRequests(reads=1)
     STEPS = "a table with steps, beside the look", StoreRequests(lists=1)
     REWRITE = "a commit of new files", StoreRequests(reads=2, looks=9, lists=6, writes=3)
-    PROPERTIES = "a commit of properties", StoreRequests(reads=2, looks=5, lists=7, writes=3)
+    PROPERTIES = "a commit of properties", StoreRequests(reads=2, looks=5, lists=8, writes=3)
     CHECKPOINT = "a checkpoint that falls due", StoreRequests(lists=1, writes=2)
     CHECKPOINT_AGAIN = "the one before it, to make it", StoreRequests(reads=7, looks=8, lists=4)
     COMMIT_AGAIN = "each commit since a checkpoint, for Delta", StoreRequests(reads=1, looks=1)

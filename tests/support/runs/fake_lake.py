@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from maintainer.delta.log.table_place import StoragePlaces
+from maintainer.delta.transaction.property_commit import check_as_planned
 from maintainer.engine.protocols import BeforeCommit, DeletionGuard, TableEngine, TablePlaces, VacuumQuestion
 from maintainer.engine.step_meter import StepMeter
 from maintainer.errors import CommitConflict, CommitNotLanded, NoTable, VerificationFailed
@@ -247,13 +248,12 @@ class FakeWorker:
     ) -> CommitReceipt:
         table = self._planned_table(facts)
         where = Station(self.lake, table, stamp)
-        read_version, after = table.version, dict(step.after)
-        for key, planned in step.before:
-            if table.properties.get(key) not in (planned, after.get(key)):
-                raise CommitConflict(f"the property {key} was changed since it was planned", where=str(facts.ref))
-        before_commit(read_version, None)
+        check_as_planned(table.properties, step, str(facts.ref))
+        before_commit(table.version, None)
         self.lake.reach("commit", where)
-        table.properties.update(after)
+        check_as_planned(table.properties, step, str(facts.ref))
+        read_version = table.version
+        table.properties.update(dict(step.after))
         version = table.commit(set(), {}, stamp)
         return CommitReceipt(version=version, read_version=read_version)
 
