@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from maintainer.journal.event_log import EVENTS_FILE, HERE, EventLog, add_event
-from maintainer.journal.folder.atomic_files import FolderUnwritable
+from maintainer.journal.event_log import EVENTS_FILE, HERE, EventLog, add_event, is_alive
+from maintainer.journal.folder.atomic_files import FolderUnwritable, reading_runs
 from maintainer.journal.folder.documents import Documents, LocalDocuments
-from maintainer.journal.folder.run_folder import LEASES, RunFolder, tidy_state
+from maintainer.journal.folder.run_folder import LEASES, RunFolder, run_folders, tidy_state
 from maintainer.journal.leases import Leases
 from maintainer.journal.memory.other_runs import OtherRuns
-from maintainer.journal.memory.past_runs import recorded_step
+from maintainer.journal.memory.past_runs import read_record, recorded_step
 from maintainer.journal.memory.recorded_outcome import RunFold
 from maintainer.journal.memory.table_records import update_state
 from maintainer.journal.stop_request import STOPS
@@ -213,10 +213,33 @@ class Journal:
 
         Raises:
             FolderUnwritable: E651.
+            EnvironmentUnfit: E641, the record of a run that goes on cannot be read.
         """
         lifted = tuple(each for each, _ in record.quarantines)
-        alone = not record.seen_elsewhere
-        self.record(Accepted(self.now_ms(), *named(facts), record.unproven_versions, lifted, alone, reason, by))
+        alone, versions = not record.seen_elsewhere, record.unproven_versions
+        self.counts_as_proven(Accepted(self.now_ms(), *named(facts), versions, lifted, alone, reason, by), *versions)
+
+    def counts_as_proven(self, event: Verified | Accepted, *versions: int) -> None:
+        """Durably record why versions count as proven, in runs that go on and made one of them, too.
+
+        Such a run is taken in after this one: what it recorded before would be the last word. What it has not recorded
+        as landed is not accepted.
+
+        Raises:
+            FolderUnwritable: E650 or E651.
+            EnvironmentUnfit: E641, the record of a run that goes on cannot be read.
+        """
+        self.record(event)
+        with reading_runs(self.runs_dir):
+            others = [folder for folder in run_folders(self.runs_dir) if folder.run_id != self.run_id]
+            alive = [folder for folder in others if is_alive(folder.path / EVENTS_FILE)]
+            made = [(folder.run_id, _step_that_made(folder, event, versions)) for folder in alive]
+        for run_id, step_id in made:
+            if step_id is None:
+                continue
+            if isinstance(event, Verified):
+                event = replace(event, step_id=step_id, by=self.run_id)
+            add_event(self.runs_dir, run_id, event, by=self.run_id)
 
     def settled(
         self,
@@ -289,3 +312,11 @@ class Journal:
         steps = [step for step_id in tuple(self.given_up) if (step := self.fold.steps.get(step_id)) is not None]
         if all(step.intents.keys() <= step.results.keys() for step in steps):
             self._log.close()
+
+
+def _step_that_made(folder: RunFolder, event: Verified | Accepted, versions: Collection[int]) -> str | None:
+    """The step by which a run has recorded that one of the versions of the event's table is its own, by its id."""
+    steps = read_record(folder.path, with_plan=False).fold.steps
+    results = ((step_id, result) for step_id, step in steps.items() for result in step.results.values())
+    landed = (each for each, result in results if result.table_id == event.table_id and result.version in versions)
+    return next(landed, None)

@@ -222,7 +222,10 @@ class _Verifying:
             result, seconds = _EVENT_RESULT[commit.result], commit.duration_seconds
             about = Verified(self.journal.now_ms(), facts.ref.identifier, "verify", result, seconds, detail=detail)
             about = replace(about, version=commit.version, table_id=facts.table_id, location=facts.location)
-            self.journal.record(about)
+            if commit.result is CheckResult.PROVEN:
+                self.journal.counts_as_proven(about, commit.version)
+            else:
+                self.journal.record(about)
         if not commit.content_is_wrong:
             return None
         return self.journal.quarantine(facts, f"{WRONG_CODE}: {wrong_text(commit)}", commit.version)
