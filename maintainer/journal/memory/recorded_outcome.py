@@ -54,6 +54,10 @@ DIED_CODE = "C712"
 DIED_HELP = "run `maintainer apply`: it finds out what is not known yet, and goes on"
 
 
+def _found_none(result: Result) -> bool:
+    return isinstance(result, Settled) and result.end is CommitEnd.NOT_LANDED
+
+
 @dataclass(slots=True)
 class StepRecord:
     """The events of one step.
@@ -110,8 +114,8 @@ class StepRecord:
                 self.finished = event
 
     def forget_the_settled(self) -> None:
-        """Keep what is open, and when the step began and ended."""
-        for batch in [batch for batch, result in self.results.items() if not result.is_open]:
+        """Keep what is open or may yet land, and when the step began and ended."""
+        for batch in [batch for batch, result in self.results.items() if not (result.is_open or _found_none(result))]:
             self.intents.pop(batch, None)
             del self.results[batch]
         for kept in (self.turns, self.checks, self.assertions):
@@ -189,6 +193,11 @@ class RunFold:
     def open_writings(self) -> tuple[Writing, ...]:
         """What was begun to be written, and neither tried to commit nor removed."""
         return tuple(writing for step in self.steps.values() for writing in step.writings.values())
+
+    @property
+    def may_land(self) -> bool:
+        """Whether another run found no commit of a try: a thread that was given up may make it yet, and record it."""
+        return any(_found_none(result) for step in self.steps.values() for result in step.results.values())
 
     def take(self, event: RunEvent) -> None:
         """Take in the next event of the run."""

@@ -224,7 +224,7 @@ class _State:
         self.runs.add(run.folder.name)
         before = self.unfinished.pop(run.folder.name, {})
         is_open = bool(run.fold.open_intents or run.fold.open_writings)
-        if is_open or run.end is not RunEnd.FINISHED:
+        if is_open or run.fold.may_land or run.end is not RunEnd.FINISHED:
             now = {name: replace(each, size_bytes=-1) if is_open else each for name, each in run.read.extent.items()}
             # A file may be missing on this machine, or older than on another one.
             farthest = (max(each, before.get(name, each), key=attrgetter("num_events")) for name, each in now.items())

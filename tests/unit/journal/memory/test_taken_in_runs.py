@@ -10,12 +10,14 @@ import pytest
 
 from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.journal.event_log import EVENTS_FILE, EventLog, add_event
+from maintainer.journal.journal import Journal
 from maintainer.journal.memory import table_records
 from maintainer.journal.memory.table_records import remembered, update_state
-from maintainer.model.run.receipts import VacuumReceipt
+from maintainer.model.run.receipts import CommitReceipt, VacuumReceipt
 from maintainer.model.run.run_events import CommitEnd, Quarantined, Settled, line_of, named
 from maintainer.model.table.commit_records import CommitStamp
 from tests.support.tables.builders import NOW_MS
+from tests.support.writers import recorded_events
 from tests.unit.journal.memory.recorded_runs import FACTS, Runs
 
 
@@ -92,3 +94,22 @@ def test_of_runs_without_a_folder_the_newest_are_known_to_be_taken_in(
     update_state(runs.runs_dir)
     state = json.loads((runs.runs_dir.parent / "state.json").read_text())
     assert state["runs"] == [f"20261121T22000{number}Z-0000" for number in (1, 4, 5)]
+
+
+def test_a_commit_that_lands_after_its_run_was_over_and_another_one_found_none_is_told(runs: Runs) -> None:
+    """A thread that was given up goes on in its process, whose lock another machine does not see."""
+    hung = runs.start()
+    stamp = runs.intent(hung, read_version=6)
+    runs.end(hung)
+    (intent,) = remembered(runs.runs_dir).open_intents
+    later = runs.start()
+    later.settled(intent, CommitEnd.NOT_LANDED, None)
+    runs.end(later)
+    assert (runs.record().unproven_versions, remembered(runs.runs_dir).open_intents) == ((), ())
+    thread = Journal(hung.folder, EventLog(hung.folder.path / EVENTS_FILE), lambda: NOW_MS)
+    recorded_events.result(thread, stamp, FACTS, "compact", CommitEnd.LANDED, receipt=CommitReceipt(9, 8))
+    thread.close()
+    assert runs.record().unproven_versions == (9,)
+    runs.end(runs.start())
+    assert runs.record().unproven_versions == (9,)
+    assert json.loads((runs.runs_dir.parent / "state.json").read_text())["unfinished"] == {}

@@ -190,6 +190,23 @@ def test_a_commit_that_lands_after_another_machine_did_not_find_it_is_told(
         assert record_at(machine).unproven_versions == (4,)
 
 
+def test_a_late_commit_is_told(machines: tuple[Machine, Machine], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its thread was given up, in a watch that goes on; another machine sees no lock, and looked before."""
+    first, second = machines
+    stamp = intend(watch := first.begin(), FACTS)
+    watch.given_up.add(stamp.step_id)
+    first.end(watch)
+    monkeypatch.setattr(state_mirror, "PULSE_SECONDS", -1)
+    journal = second.begin()
+    (intent,) = unfinished(second.mirror.runs_dir, except_run=journal.run_id)
+    journal.settled(intent, CommitEnd.NOT_LANDED, None)
+    second.end(journal)
+    recorded_events.result(watch, stamp, FACTS, "compact", CommitEnd.LANDED, receipt=CommitReceipt(4, 3))
+    for machine in (second, first):
+        machine.end(machine.begin())
+        assert record_at(machine).unproven_versions == (4,)
+
+
 def test_whoever_takes_the_lease_of_a_dead_run_finds_that_it_is_dead(storage: ObjectStorage, tmp_path: Path) -> None:
     """Else the table is worked on before it is settled what the dead run tried. A lease is renewed by a thread that may
     have done so a whole interval before the last sign of life."""
