@@ -14,6 +14,7 @@ import sys
 from types import FunctionType, ModuleType
 from typing import Any
 
+from maintainer.model.cached_property import cached_property
 from tools.mutation.mutants import Mutant, child_at
 
 
@@ -76,7 +77,7 @@ def _function_in(value: Any) -> FunctionType:
         value = value.fget
     if isinstance(value, (staticmethod, classmethod)):
         value = value.__func__
-    if isinstance(value, functools.cached_property):
+    if isinstance(value, (functools.cached_property, cached_property)):
         value = value.func
     value = inspect.unwrap(value)
     if not isinstance(value, FunctionType):

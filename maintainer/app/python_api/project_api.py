@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,6 +20,7 @@ from maintainer.app.selection.managed_search import needs_session, search_tables
 from maintainer.app.selection.run_spec import RunSpec, SelectionOptions
 from maintainer.app.status.written_report import write_report
 from maintainer.execution.fleet.fleet_bounds import parse_batches
+from maintainer.model.cached_property import cached_property
 from maintainer.model.plan.lanes import Lane
 from maintainer.model.plan.plan import as_problem
 from maintainer.model.run.history_rows import HistoryRow, StatusRow

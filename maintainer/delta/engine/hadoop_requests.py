@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.spark.spark_session import SessionLease
 from maintainer.delta.spark.start_conf import is_one_process
+from maintainer.model.cached_property import cached_property
 from maintainer.model.table.store_kinds import store_kind
 from maintainer.model.table.store_requests import StoreRequests
 

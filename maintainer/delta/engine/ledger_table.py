@@ -11,7 +11,6 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.engine.ledger_append import append_in_process
@@ -34,6 +33,7 @@ from maintainer.errors import (
 )
 from maintainer.journal.ledger.ledger_rebuild import LedgerContents
 from maintainer.journal.ledger.ledger_rows import LEDGER_COLUMNS, STARTED_AT, LedgerMark, LedgerRow, damaged_ledger
+from maintainer.model.cached_property import cached_property
 from maintainer.model.table.table_facts import TableRef
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from maintainer.delta.jvm.sessions import (
@@ -19,6 +18,7 @@ from maintainer.delta.jvm.sessions import (
 )
 from maintainer.engine.process_loss import is_engine_lost
 from maintainer.errors import EnvironmentUnfit
+from maintainer.model.cached_property import cached_property
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

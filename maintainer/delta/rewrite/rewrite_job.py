@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,7 @@ from maintainer.delta.transaction.small_log_files import is_kernels
 from maintainer.engine.step_meter import StepMeter, polled
 from maintainer.errors import CommitNotLanded, FileAbsent, FileUnreadable, MaintainerError, raise_from
 from maintainer.errors.missing_files import missing_before
+from maintainer.model.cached_property import cached_property
 from maintainer.model.plan.lanes import LaneChoice, SourceStatistics
 from maintainer.model.plan.steps import Batch, RewriteStep
 from maintainer.model.run.receipts import Fingerprint

@@ -11,7 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -27,6 +27,7 @@ from maintainer.engine.store.object_storage import ObjectStorage
 from maintainer.engine.store.store_clients import OF_TABLES
 from maintainer.engine.store.store_failures import BUSY, StoreFailure
 from maintainer.errors import EnvironmentUnfit
+from maintainer.model.cached_property import cached_property
 from maintainer.model.table.log_names import LOG_FOLDER, vector_path
 from maintainer.model.table.store_kinds import SERVED_SCHEMES, store_kind
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 from maintainer.delta.jvm import DeltaJvm, JavaObject
@@ -29,6 +28,7 @@ from maintainer.delta.transaction.live_files import AddAction, LiveFilesReader
 from maintainer.delta.transaction.requirements import refuse_unsafe_reads
 from maintainer.delta.verify.version_reader import SKIPS_FILES, DeltaVersionReader, same_rows
 from maintainer.errors import EnvironmentUnfit, TableError
+from maintainer.model.cached_property import cached_property
 from maintainer.model.run.commit_verdict import CheckResult, CommitCheck
 from maintainer.model.run.receipts import Fingerprint
 from maintainer.model.table.commit_records import CommitStamp

@@ -17,7 +17,6 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import TypeVar
 
 from maintainer.engine.protocols import TableReader
@@ -34,6 +33,7 @@ from maintainer.errors import (
 from maintainer.execution.run_context import problem_of
 from maintainer.execution.table.recovery import deletion_receipt, end_of, receipt_from_log
 from maintainer.execution.table.table_worker import StepWork, TableWorker
+from maintainer.model.cached_property import cached_property
 from maintainer.model.plan.plan import Problem, TablePlan
 from maintainer.model.plan.steps import SetPropertiesStep, Step
 from maintainer.model.run.receipts import CommitReceipt, Proof, VacuumReceipt

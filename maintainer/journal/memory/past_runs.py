@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from maintainer.journal.event_log import EVENTS_FILE, EventsRead, is_alive, last
 from maintainer.journal.folder.atomic_files import open_document, read_document, reading_runs
 from maintainer.journal.folder.run_folder import PLAN_FILE, RESULTS_FILE, run_folders
 from maintainer.journal.memory.recorded_outcome import RunFold, StepRecord, recorded_outcome
+from maintainer.model.cached_property import cached_property
 from maintainer.model.plan.plan import Plan
 from maintainer.model.plan.plan_document import from_json
 from maintainer.model.run.outcome import RunEnd, RunOutcome, run_from_json

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
+from maintainer.model.cached_property import cached_property
 from maintainer.model.table.commit_records import OwnRewrites, TableCommit, WriterRhythm
 from maintainer.model.table.storage_facts import FileSizes, StorageLook, VacuumHistory, combined, file_sizes
 

@@ -19,8 +19,8 @@ import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
+from maintainer.model.cached_property import cached_property
 from maintainer.model.plan.layout_tags import CURVE_CUBE_TAG, ELEMENTS_TAG, REVISION_TAG, STRATEGY_TAG
 from maintainer.model.plan.zorder_turn import LayoutFigures, Strategy
 from maintainer.model.table.table_facts import (

@@ -15,8 +15,8 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
+from maintainer.model.cached_property import cached_property
 from maintainer.model.table.table_facts import DataFile
 from maintainer.planning.curve.curve import MAX_ADDRESS_BITS, ValueKey, bits_of, key_of, num_shared, upper_key
 from maintainer.units import read_digits

@@ -7,11 +7,11 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from maintainer.errors import ProjectError
+from maintainer.model.cached_property import cached_property
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import Diagnostic, nearest, nearest_table, refuse_first
 from maintainer.policy.policy_checks import check_effective, check_extends, check_profiles, check_rules, check_tables

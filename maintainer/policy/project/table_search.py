@@ -13,11 +13,11 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, assert_never
 
 from maintainer.errors import MaintainerError
+from maintainer.model.cached_property import cached_property
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.diagnostics import Diagnostic
 from maintainer.policy.resolve.policy_fields import setting

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, lru_cache, reduce
+from functools import lru_cache, reduce
 from pathlib import Path
 from typing import Any
 
+from maintainer.model.cached_property import cached_property
 from maintainer.model.codec import MAX_VALUES, once
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.resolve.merge import (
