@@ -54,7 +54,10 @@ class DeltaCommitProver(DeltaVersionReader):
         if work.measured is None:
             reason = next((check.finding for check in checks if check.result is CheckResult.NOT_CHECKED), work.kind)
             raise CheckImpossible(
-                "the rows of this commit cannot be compared", where=f"{facts.ref.identifier}@{version}", found=reason
+                "the rows of this commit cannot be compared",
+                where=f"{facts.ref.identifier}@{version}",
+                found=reason,
+                help="each apply tries it again; if the table is right, `maintainer verify TABLE --accept REASON`",
             )
         wrong = [check for check in checks if check.result is CheckResult.WRONG]
         return Proof(

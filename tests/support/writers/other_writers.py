@@ -53,7 +53,8 @@ class Writer:
     """Somebody else: what he does, what it does to the rows, and how each of our operations ends beside him.
 
     ``act`` is SQL or a function. ``rewrite`` and ``properties`` are for before-read and before-commit (after the
-    commit is published it is always ``C``), ``vacuum`` is for all three points.
+    commit is published it is always ``C``), ``vacuum`` is for all three points: another protocol since the facts were
+    read stops a deletion, and so do other settings since it began.
     """
 
     act: str | Callable[[Lake], object]
@@ -165,41 +166,43 @@ WRITERS: dict[str, Writer] = {
     "our own second run": Writer(_second_run, "OPTIMIZE", _same, (Y, Y)),
     "OPTIMIZE": Writer("OPTIMIZE {t}", "OPTIMIZE", _same, (Y, Y)),
     "VACUUM": Writer("VACUUM {t}", "VACUUM", _same, (C, C), table="kept"),
-    "ALTER, add a column": Writer("ALTER TABLE {t} ADD COLUMN more INT", "ADD COLUMNS", _same, (Y, Y), (C, A)),
+    "ALTER, add a column": Writer(
+        "ALTER TABLE {t} ADD COLUMN more INT", "ADD COLUMNS", _same, (Y, Y), (C, A), (D, N, N)
+    ),
     "ALTER, rename a column": Writer(
-        "ALTER TABLE {t} RENAME COLUMN v TO w", "RENAME COLUMN", _same, (Y, Y), (C, A), table="mapped"
+        "ALTER TABLE {t} RENAME COLUMN v TO w", "RENAME COLUMN", _same, (Y, Y), (C, A), (D, N, N), table="mapped"
     ),
     "ALTER, drop a column": Writer(
-        "ALTER TABLE {t} DROP COLUMN gone", "DROP COLUMNS", _same, (Y, Y), (C, A), table="mapped"
+        "ALTER TABLE {t} DROP COLUMN gone", "DROP COLUMNS", _same, (Y, Y), (C, A), (D, N, N), table="mapped"
     ),
     "ALTER, set a property": Writer(
-        "ALTER TABLE {t} SET TBLPROPERTIES ('team' = 'x')", "SET TBLPROPERTIES", _same, (C, A), (C, A)
+        "ALTER TABLE {t} SET TBLPROPERTIES ('team' = 'x')", "SET TBLPROPERTIES", _same, (C, A), (C, A), (D, N, N),
     ),
     "ALTER, set the property that we set": Writer(
         "ALTER TABLE {t} SET TBLPROPERTIES ('delta.checkpointInterval' = '30')",
-        "SET TBLPROPERTIES", _same, (C, A), (Y, Y),
+        "SET TBLPROPERTIES", _same, (C, A), (Y, Y), (D, N, N),
     ),
     "ALTER, add a constraint": Writer(
-        "ALTER TABLE {t} ADD CONSTRAINT positive CHECK (id >= 0)", "ADD CONSTRAINT", _same, (Y, Y), (C, A)
+        "ALTER TABLE {t} ADD CONSTRAINT positive CHECK (id >= 0)", "ADD CONSTRAINT", _same, (Y, Y), (C, A), (N, N, N),
     ),
     "deletion vectors switched on": Writer(
         "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
-        "SET TBLPROPERTIES", _same, (Y, Y), (C, A),
+        "SET TBLPROPERTIES", _same, (Y, Y), (C, A), (N, N, N),
     ),
     "column mapping switched on": Writer(
         "ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
-        "SET TBLPROPERTIES", _same, (Y, Y), (C, A),
+        "SET TBLPROPERTIES", _same, (Y, Y), (C, A), (N, N, N),
     ),
     "row tracking switched on": Writer(
         "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')",
         # Three commits, of which the first is named. One that comes while ours is being written Delta steps over,
         # for its own OPTIMIZE as for us, and whatever its settings say: the rows we moved get other ids then.
-        "UPGRADE PROTOCOL", _same, (Y, C), (C, A),
+        "UPGRADE PROTOCOL", _same, (Y, C), (C, A), (N, N, N),
     ),
     "RESTORE": Writer(_restore, "RESTORE", lambda _: FIRST, (Y, Y), (C, A), (N, N, N)),
     "CREATE OR REPLACE": Writer(
         "CREATE OR REPLACE TABLE {t} USING delta PARTITIONED BY (p) AS SELECT 1000L id, 'o' v, 0 p",
-        "CREATE OR REPLACE TABLE AS SELECT", _only((1000, "o", 0)), (Y, Y), (Y, Y), (N, D, D),
+        "CREATE OR REPLACE TABLE AS SELECT", _only((1000, "o", 0)), (Y, Y), (Y, Y), (N, N, N),
     ),
     "CLONE over it": Writer(clone_over, "DELETE", _only((1, "other", 1)), (Y, Y), (C, A), (N, N, N)),
     "dropped and created again": Writer(recreate, "", _only(*RECREATED), (Y, X), (Y, X), (N, G, G)),
