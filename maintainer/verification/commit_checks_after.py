@@ -47,10 +47,7 @@ class GreatExpectationsVerifier:
     def after_rewrite(
         self, versions: VersionReader, facts: TableFacts, batch: Batch, receipt: CommitReceipt, checks: Checks
     ) -> Verification:
-        # A command takes the table as it finds it, and a column may have been added right before.
-        is_planned = receipt.proof is None or not receipt.proof.after_commit
-        check = _Check(self, versions, facts, receipt.version, checks, receipt.proof, is_planned=is_planned)
-        return check.run(audit(batch, receipt))
+        return _Check(self, versions, facts, receipt.version, checks, receipt.proof).run(audit(batch, receipt))
 
     def version_pair(self, versions: VersionReader, facts: TableFacts, version: int, checks: Checks) -> Verification:
         """Proves it, too: the run that committed may not have come to it, where the proof is made after the commit."""
@@ -61,8 +58,7 @@ class GreatExpectationsVerifier:
             return Verification(
                 Verdict.ERROR, failed, version_before=version - 1, version_after=version, detail=_detail(failed)
             )
-        check = _Check(self, versions, facts, version, checks, proof, is_planned=False)
-        return check.run(_proof_assertions(version, proof))
+        return _Check(self, versions, facts, version, checks, proof).run(_proof_assertions(version, proof))
 
     def after_vacuum(
         self, versions: VersionReader, facts: TableFacts, receipt: VacuumReceipt, checks: Checks
@@ -114,12 +110,12 @@ class _Check:
         version: int,
         checks: Checks,
         proof: Proof | None = None,
-        *,
-        is_planned: bool = True,
     ) -> None:
         self._owner, self._versions, self._facts, self._checks = owner, versions, facts, checks
         self._before, self._after = version - 1, version
-        self._is_planned = is_planned  # else the facts are of a later version, which may have other columns
+        # A command takes the table as it finds it, and what a run left unproven is proven beside later facts: a column
+        # may have been added in between.
+        self._has_planned_columns = proof is None or not proof.after_commit
         self._assertions: list[Assertion] = []
         self._documents: list[ValidationDocument] = []
         uncovered = () if proof is None else proof.uncovered_columns
@@ -154,7 +150,7 @@ class _Check:
     def _measure(self) -> tuple[Pair, ...]:
         """Measure what must be equal at both versions: rows, columns, and files or content as the policy asks."""
         pairs: list[Pair] = []
-        columns = {"planned": _column_list(self._facts.columns)} if self._is_planned else {}
+        columns = {"planned": _column_list(self._facts.columns)} if self._has_planned_columns else {}
         for version, when in ((self._before, "before"), (self._after, "after")):
             columns[when] = _column_list(self._versions.columns(self._facts, version))
         (first, expected), *others = columns.items()
