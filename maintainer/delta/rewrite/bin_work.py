@@ -27,6 +27,7 @@ from maintainer.errors import CommitNotLanded
 from maintainer.model.plan.lanes import SourceStatistics
 from maintainer.model.plan.steps import Bin, RewriteStep
 from maintainer.model.table.table_facts import TableFacts
+from maintainer.model.table.table_features import text_prefix_length
 
 if TYPE_CHECKING:
     import numpy as np
@@ -94,6 +95,11 @@ class BinWork:
     def indexed(self) -> tuple[StatisticsColumn, ...]:
         """The columns that statistics are collected for."""
         return statistics_columns(indexed_schema(self.metadata), ())
+
+    @property
+    def text_prefix(self) -> int:
+        """Characters of a text that a bound keeps."""
+        return text_prefix_length(self.metadata["configuration"])
 
     @property
     def source_uris(self) -> list[str]:

@@ -302,5 +302,6 @@ def write_by_copy(work: BinWork, place: Workplace) -> WrittenBin:
         if isinstance(error, Exception) and isinstance(as_write_error(error, work.where, "copying"), CommitNotLanded):
             raise LaneUnfit(f"its row groups cannot be copied: {message_of(error)[:200]}") from error
         raise
-    file, in_place = place.published(work, 0, statistics.to_json(tight_bounds=work.tight_bounds))
+    said = statistics.to_json(tight_bounds=work.tight_bounds, text_prefix=work.text_prefix)
+    file, in_place = place.published(work, 0, said)
     return WrittenBin((file,), (in_place,), source_findings=found, recompressed=new_codec is not None)

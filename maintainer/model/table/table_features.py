@@ -100,10 +100,20 @@ def keeps_row_ids(properties: Mapping[str, str]) -> bool:
 NUM_INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
 INDEXED_COLUMNS_NUMBER = re.compile(r"[+-]?[0-9]+")
 
+TEXT_PREFIX_LENGTH = "delta.dataSkippingStringPrefixLength"
+
 _DEFAULT_INDEXED_COLUMNS = 32
+DEFAULT_TEXT_PREFIX = 32
 
 
 def num_indexed_columns(properties: Mapping[str, str]) -> int:
     """Return how many leaf columns Delta collects statistics for at most; negative for all."""
     number = properties.get(NUM_INDEXED_COLUMNS, "")
     return int(number) if INDEXED_COLUMNS_NUMBER.fullmatch(number) else _DEFAULT_INDEXED_COLUMNS
+
+
+def text_prefix_length(properties: Mapping[str, str]) -> int:
+    """Return how many characters of a text Delta keeps as a bound; what it would not take itself counts as unset."""
+    number = properties.get(TEXT_PREFIX_LENGTH, "")
+    known = int(number) if INDEXED_COLUMNS_NUMBER.fullmatch(number) else -1
+    return known if known >= 0 else DEFAULT_TEXT_PREFIX

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from maintainer.model.cached_property import cached_property
 from maintainer.model.table.table_facts import DataFile
+from maintainer.model.table.table_features import DEFAULT_TEXT_PREFIX
 from maintainer.planning.curve.curve import MAX_ADDRESS_BITS, ValueKey, bits_of, key_of, num_shared, upper_key
 from maintainer.units import read_digits
 
@@ -41,10 +42,6 @@ FORMAT_VERSION = 1
 MAX_BITS_PER_COLUMN = 8
 """256 ranks a column: on two columns 65,536 cells, enough for files of a cell each in a table of 16 TiB, and a
 property of a few kilobytes. Within a cell rows are sorted by value."""
-
-MAX_TEXT_BOUNDARY = 32
-"""Characters of a text boundary: Delta keeps no more of smallest and largest values by default, so that what tells
-texts apart only behind them skips no file. A cut text is at or below the text it was, so it is a boundary as good."""
 
 _BELOW_MILLISECONDS = re.compile(r"(\.\d{3})\d+")
 
@@ -77,6 +74,10 @@ class ColumnBoundaries:
         if len(boundaries) < len(keys) or any(a >= b for a, b in itertools.pairwise(boundaries)):
             raise ValueError(f"boundaries of {self.name} are not ascending values of {self.type_name}")
         return boundaries
+
+    def fits(self, text_prefix: int) -> bool:
+        """Return whether statistics that keep so much of a text tell the boundaries apart."""
+        return key_of(self.type_name, "x") != "x" or all(len(text) <= text_prefix for text in self.boundaries)
 
     @property
     def num_ranks(self) -> int:
@@ -223,7 +224,7 @@ def next_id(properties: Iterable[tuple[str, str]]) -> int:
     return max((number for number in numbers if number is not None), default=0) + 1
 
 
-def _as_statistics_keep(type_name: str, text: str) -> str:
+def _as_statistics_keep(type_name: str, text: str, text_prefix: int) -> str:
     """Cut a value down to what smallest and largest values in the log tell apart; never above the value itself.
 
     A boundary between two values of one millisecond would lie inside of what every file there may hold: its cubes
@@ -231,11 +232,16 @@ def _as_statistics_keep(type_name: str, text: str) -> str:
     """
     if type_name in ("timestamp", "timestamp_ntz"):
         return _BELOW_MILLISECONDS.sub(r"\1", text)
-    return text[:MAX_TEXT_BOUNDARY] if key_of(type_name, "x") == "x" else text
+    return text[:text_prefix] if key_of(type_name, "x") == "x" else text
 
 
 def make_column(
-    name: str, type_name: str, sample: Sequence[str | None], *, max_bits: int = MAX_BITS_PER_COLUMN
+    name: str,
+    type_name: str,
+    sample: Sequence[str | None],
+    *,
+    max_bits: int = MAX_BITS_PER_COLUMN,
+    text_prefix: int = DEFAULT_TEXT_PREFIX,
 ) -> ColumnBoundaries:
     """Choose boundaries so that about as many values of the sample have each rank.
 
@@ -244,11 +250,12 @@ def make_column(
         type_name: Spark's name of its type.
         sample: Values as text, None for null; in any order, which does not matter.
         max_bits: At most ``2 ** max_bits`` ranks.
+        text_prefix: Characters of a text that the table's statistics keep: what differs only behind them skips no file.
 
     Returns:
         The column; without boundaries where all values are equal, or differ only behind what statistics keep.
     """
-    texts = [_as_statistics_keep(type_name, text) for text in sample if text is not None]
+    texts = [_as_statistics_keep(type_name, text, text_prefix) for text in sample if text is not None]
     typed = [(key_of(type_name, text), text) for text in texts]
     keyed: list[tuple[ValueKey, str]] = sorted((key, text) for key, text in typed if key is not None)
     if not keyed:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from maintainer.errors import MaintainerError
 from maintainer.model.plan.zorder_turn import LayoutFigures
 from maintainer.model.table.table_facts import TableFacts
+from maintainer.model.table.table_features import TEXT_PREFIX_LENGTH, text_prefix_length
 from maintainer.planning.curve.curve import MAX_ADDRESS_BITS, has_min_and_max, key_of
 from maintainer.planning.curve.curve_files import Ranges, layout_figures
 from maintainer.planning.curve.revision import (
     MAX_BITS_PER_COLUMN,
-    MAX_TEXT_BOUNDARY,
     Revision,
     make_column,
     next_id,
@@ -35,12 +35,17 @@ SAMPLE_ROWS = 20_000
 
 
 def fitting_revision(columns: tuple[FoundColumn, ...], facts: TableFacts) -> Revision | None:
-    """Return the newest revision of just these columns and types, None where the table has none."""
+    """Return the newest revision of just these columns and types, None where the table has none.
+
+    One made for longer statistics of texts fits no longer: its cubes would be written again without becoming deeper.
+    """
     names_and_types = [(column.quoted, column.type_name) for column in columns]
+    text_prefix = text_prefix_length(dict(facts.properties))
     fitting = [
         revision
         for revision in revisions_in(facts.properties).values()
         if [(column.name, column.type_name) for column in revision.columns] == names_and_types
+        and all(column.fits(text_prefix) for column in revision.columns)
     ]
     return fitting[-1] if fitting else None
 
@@ -78,17 +83,18 @@ def new_revision(columns: tuple[FoundColumn, ...], facts: TableFacts) -> Revisio
     if sample is None or sample.columns != tuple(column.quoted for column in columns):
         raise ValueError("a new revision needs a sample of its columns")
     bits = min(MAX_BITS_PER_COLUMN, MAX_ADDRESS_BITS // len(columns))
+    text_prefix = text_prefix_length(dict(facts.properties))
     made = [
-        make_column(column.quoted, column.type_name, values, max_bits=bits)
+        make_column(column.quoted, column.type_name, values, max_bits=bits, text_prefix=text_prefix)
         for column, values in zip(columns, sample.values, strict=True)
     ]
     for column, values in zip(columns, sample.values, strict=True):
         distinct = {value for value in values if value is not None}
-        shortened = {value[:MAX_TEXT_BOUNDARY] for value in distinct}
+        shortened = {value[:text_prefix] for value in distinct}
         if len(distinct) > 1 and len(shortened) == 1 and key_of(column.type_name, "x") == "x":
             raise NothingToOrder(
-                f"`{column.dotted}` differs only behind the first {MAX_TEXT_BOUNDARY} characters, and statistics keep "
-                "no more"
+                f"`{column.dotted}` differs only behind the first {text_prefix} characters, and statistics keep no "
+                f"more; `{TEXT_PREFIX_LENGTH}` on the table says how many"
             )
     if not any(boundaries.boundaries for boundaries in made):
         each = zip(columns, made, strict=True)

@@ -186,6 +186,7 @@ def write_in_process(work: BinWork, place: Workplace) -> WrittenBin:
             columns=work.indexed,
             codec=work.codec,
             tight_bounds=work.tight_bounds,
+            text_prefix=work.text_prefix,
         )
         try:
             stats = write_local(rows, target)

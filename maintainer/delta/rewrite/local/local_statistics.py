@@ -1,7 +1,8 @@
 """Collect the statistics of a file that is being written, and spell them as Delta does.
 
-Rules are those of Delta's ``StatisticsCollection``: strings are cut after 32 characters, an upper bound that was cut
-gets a last character above all that it stands for; time stamps are cut to milliseconds; NaN is the greatest number.
+Rules are those of Delta's ``StatisticsCollection``: strings are cut after 32 characters, or as the table asks; an upper
+bound that was cut gets a last character above all that it stands for; time stamps are cut to milliseconds; NaN is the
+greatest number.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from maintainer.delta.log.statistics_columns import StatisticsColumn
 from maintainer.delta.rewrite.bin_work import LaneUnfit
+from maintainer.model.table.table_features import DEFAULT_TEXT_PREFIX
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
 _BOUNDED = ("byte", "short", "integer", "long", "float", "double", "date", "timestamp", "timestamp_ntz", "string")
 """Types that get bounds, besides decimals. The proof has a rule of its own: a mistake in one must not prove itself."""
 
-MAX_CHARACTERS = 32
 _TIE_BREAKERS = ("\x7f", "\U0010ffff")
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (only to count from)
 _UTC_NAMES = {"timestamp": "Z", "timestamp_ntz": ""}
@@ -76,11 +77,12 @@ class FileStatistics:
             figures.has_nan |= others.has_nan
             figures.widen(others.lowest, others.highest)
 
-    def to_json(self, *, tight_bounds: bool) -> str:
+    def to_json(self, *, tight_bounds: bool, text_prefix: int = DEFAULT_TEXT_PREFIX) -> str:
         """Spell the statistics as in the log.
 
         Args:
             tight_bounds: Whether to say that bounds are reached, as Delta does on tables with deletion vectors.
+            text_prefix: Characters of a text that a bound keeps.
 
         Raises:
             LaneUnfit: A date or time has no spelling of four digits for its year.
@@ -90,8 +92,8 @@ class FileStatistics:
             path = figures.column.physical
             _put(sides["nullCount"], path, str(figures.nulls))
             if figures.is_bounded:
-                _put(sides["minValues"], path, _lower_text(figures))
-                _put(sides["maxValues"], path, _upper_text(figures))
+                _put(sides["minValues"], path, _lower_text(figures, text_prefix))
+                _put(sides["maxValues"], path, _upper_text(figures, text_prefix))
         body = [f'"numRecords":{self.num_records}', *(f'"{name}":{_object(tree)}' for name, tree in sides.items())]
         return "{" + ",".join([*body, *(['"tightBounds":true'] if tight_bounds else [])]) + "}"
 
@@ -127,21 +129,21 @@ def _add_column(figures: ColumnFigures, values: pa.Array | pa.ChunkedArray) -> N
     figures.widen(extremes["min"].as_py(), extremes["max"].as_py())
 
 
-def _lower_text(figures: ColumnFigures) -> str | None:
+def _lower_text(figures: ColumnFigures, text_prefix: int) -> str | None:
     if figures.lowest is None:
         return '"NaN"' if figures.has_nan else None
     if figures.column.kind == "string":
-        return json.dumps(_decoded(figures.lowest)[:MAX_CHARACTERS], ensure_ascii=False)
+        return json.dumps(_decoded(figures.lowest)[:text_prefix], ensure_ascii=False)
     return _text(figures.lowest, figures.column.kind)
 
 
-def _upper_text(figures: ColumnFigures) -> str | None:
+def _upper_text(figures: ColumnFigures, text_prefix: int) -> str | None:
     if figures.has_nan:
         return '"NaN"'
     if figures.highest is None:
         return None
     if figures.column.kind == "string":
-        text = _cut_upwards(_decoded(figures.highest))
+        text = _cut_upwards(_decoded(figures.highest), text_prefix)
         return None if text is None else json.dumps(text, ensure_ascii=False)
     return _text(figures.highest, figures.column.kind)
 
@@ -153,12 +155,12 @@ def _decoded(value: bytes) -> str:
         raise LaneUnfit("a string is not UTF-8") from error
 
 
-def _cut_upwards(text: str) -> str | None:
+def _cut_upwards(text: str, length: int) -> str | None:
     """Cut an upper bound, so that it stays above the text; None where no character is above the first one cut off."""
-    if len(text) <= MAX_CHARACTERS:
+    if len(text) <= length:
         return text
-    above = next((last for last in _TIE_BREAKERS if last > text[MAX_CHARACTERS]), None)
-    return None if above is None else text[:MAX_CHARACTERS] + above
+    above = next((last for last in _TIE_BREAKERS if last > text[length]), None)
+    return None if above is None else text[:length] + above
 
 
 def _text(value: Any, kind: str) -> str:  # noqa: ANN401

@@ -15,6 +15,7 @@ from maintainer.delta.log.statistics_columns import StatisticsColumn
 from maintainer.delta.rewrite.bin_work import LaneUnfit
 from maintainer.delta.rewrite.local.arrow_rows import leaves_of
 from maintainer.delta.rewrite.local.local_statistics import FileStatistics
+from maintainer.model.table.table_features import DEFAULT_TEXT_PREFIX
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,6 +40,7 @@ class LocalTarget:
     columns: Sequence[StatisticsColumn]
     codec: str
     tight_bounds: bool
+    text_prefix: int = DEFAULT_TEXT_PREFIX
 
 
 def _with_bounds(schema: pa.Schema) -> list[str]:
@@ -139,7 +141,7 @@ def write_local(rows: Iterable[pa.RecordBatch], target: LocalTarget) -> str | No
         if not statistics.num_records:
             os.unlink(target.path)
             return None
-        return statistics.to_json(tight_bounds=target.tight_bounds)
+        return statistics.to_json(tight_bounds=target.tight_bounds, text_prefix=target.text_prefix)
     except BaseException as error:
         if not isinstance(error, FileExistsError):
             with contextlib.suppress(OSError):

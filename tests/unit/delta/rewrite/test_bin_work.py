@@ -6,6 +6,7 @@ import datetime
 import json
 import pickle
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -107,3 +108,23 @@ def test_rows_in_an_order_are_taken_in_parts_that_fit(tmp_path: Path, monkeypatc
     ]
     assert sum(taken) == 10
     assert max(taken) <= 3
+
+
+@pytest.mark.parametrize(("property", "low", "high"), [
+    ({}, "a" * 32, "b" * 32 + "\x7f"),
+    ({"delta.dataSkippingStringPrefixLength": "4"}, "aaaa", "bbbb\x7f"),
+    ({"delta.dataSkippingStringPrefixLength": "100"}, "a" * 40, "b" * 40),
+    ({"delta.dataSkippingStringPrefixLength": "0"}, "", "\x7f"),
+])  # fmt: skip
+def test_bounds_of_texts_are_as_long_as_the_table_asks(
+    property: dict[str, str], low: str, high: str, tmp_path: Path
+) -> None:
+    work = work_on(tmp_path, [1, 2])
+    schema = {"fields": [*SCHEMA["fields"], {"name": "name", "type": "string", "metadata": {}}]}
+    for number, name in enumerate(("a" * 40, "b" * 40)):
+        rows = pq.read_table(tmp_path / f"{number}.parquet")
+        pq.write_table(rows.append_column("name", pa.array([name, None])), tmp_path / f"{number}.parquet")
+    metadata = {**work.metadata, "schemaString": json.dumps(schema), "configuration": property}
+    written = write_in_process(replace(work, metadata=metadata), Workplace(OnDisk(), never))
+    said = json.loads(written.files[0].add["stats"])
+    assert (said["minValues"]["name"], said["maxValues"]["name"]) == (low, high)

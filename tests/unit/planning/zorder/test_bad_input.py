@@ -13,7 +13,7 @@ from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.steps import CompactStep, SetPropertiesStep, ZOrderStep
 from maintainer.model.table.table_facts import ColumnRanges, ColumnSample, TableFacts
 from maintainer.planning.curve.curve import key_of
-from maintainer.planning.curve.revision import ColumnBoundaries, Revision, make_column
+from maintainer.planning.curve.revision import ColumnBoundaries, Revision, make_column, read_revision
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table
 from maintainer.planning.zorder.zorder_options import ranges_wanted, sample_wanted
@@ -112,6 +112,34 @@ def test_values_of_which_few_differ_are_put_in_order(values: tuple[str | None, .
     assert planned.problem is None
     (step,) = [step for step in planned.steps if isinstance(step, ZOrderStep)]
     assert step.columns == ("name", "id")
+
+
+KEPT = "delta.dataSkippingStringPrefixLength"
+CUSTOMERS = tuple(f"customer-{number % 40:02}" for number in range(1000))
+
+
+def revisions_of(planned: TablePlan) -> list[tuple[str, Revision]]:
+    made = [step.after[0] for step in planned.steps if isinstance(step, SetPropertiesStep)]
+    return [(name, revision) for name, text in made if (revision := read_revision(name, text))]
+
+
+@pytest.mark.parametrize(("kept", "longest"), [("8", None), ("10", 10), ("100", 11)])
+def test_boundaries_are_as_long_as_the_statistics_of_the_table_keep(kept: str, longest: int | None) -> None:
+    """With longer ones no file lies in a narrower cube than before, and turns take the same bytes without end."""
+    planned = plan("name", sample={"name": CUSTOMERS}, properties={KEPT: kept})
+    assert planned.problem is None
+    made = [len(text) for _, revision in revisions_of(planned) for text in revision.columns[0].boundaries]
+    assert max(made, default=None) == longest
+    said = [line.reason.text for line in planned.left_alone]
+    assert any(f"`name` differs only behind the first {kept} characters" in text for text in said) is (longest is None)
+
+
+def test_a_revision_with_longer_texts_than_the_table_keeps_is_replaced() -> None:
+    before = Revision(4, (make_column("name", "string", CUSTOMERS),))
+    property = {before.property_name: before.to_json()}
+    assert revisions_of(plan("name", sample={"name": CUSTOMERS}, properties=property)) == []
+    planned = plan("name", sample={"name": CUSTOMERS}, properties={**property, KEPT: "10"})
+    assert [name for name, _ in revisions_of(planned)] == ["maintainer.zorder.revision.5"]
 
 
 def boxes(column: ColumnBoundaries, *ranges: tuple[str | None, str | None, bool]) -> list[tuple[int, int]]:
