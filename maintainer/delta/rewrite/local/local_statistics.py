@@ -159,7 +159,8 @@ def _cut_upwards(text: str, length: int) -> str | None:
     """Cut an upper bound, so that it stays above the text; None where no character is above the first one cut off."""
     if len(text) <= length:
         return text
-    above = next((last for last in _TIE_BREAKERS if last > text[length]), None)
+    # Of no characters at all Delta writes no upper bound either.
+    above = next((last for last in _TIE_BREAKERS if last > text[length]), None) if length else None
     return None if above is None else text[:length] + above
 
 

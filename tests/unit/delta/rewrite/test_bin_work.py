@@ -114,7 +114,7 @@ def test_rows_in_an_order_are_taken_in_parts_that_fit(tmp_path: Path, monkeypatc
     ({}, "a" * 32, "b" * 32 + "\x7f"),
     ({"delta.dataSkippingStringPrefixLength": "4"}, "aaaa", "bbbb\x7f"),
     ({"delta.dataSkippingStringPrefixLength": "100"}, "a" * 40, "b" * 40),
-    ({"delta.dataSkippingStringPrefixLength": "0"}, "", "\x7f"),
+    ({"delta.dataSkippingStringPrefixLength": "0"}, "", None),
 ])  # fmt: skip
 def test_bounds_of_texts_are_as_long_as_the_table_asks(
     property: dict[str, str], low: str, high: str, tmp_path: Path
@@ -127,4 +127,4 @@ def test_bounds_of_texts_are_as_long_as_the_table_asks(
     metadata = {**work.metadata, "schemaString": json.dumps(schema), "configuration": property}
     written = write_in_process(replace(work, metadata=metadata), Workplace(OnDisk(), never))
     said = json.loads(written.files[0].add["stats"])
-    assert (said["minValues"]["name"], said["maxValues"]["name"]) == (low, high)
+    assert (said["minValues"]["name"], said["maxValues"].get("name")) == (low, high)
