@@ -184,6 +184,8 @@ def expected_exit_code(results: dict[str, Any]) -> int:
         return 143 if "TERM" in results["interrupted_by"].upper() else 130
     if "interrupted" in tables | statuses:
         return 130
+    if {step["error"]["code"] for step in steps if step["error"]} == {"E607"}:
+        return 2  # Spark did not start, so that nothing ran
     if results.get("problems") or tables.intersection(_NO_SUCCESS) or statuses.intersection(_FAILED_STEPS):
         return 1
     if "blocked" in tables:
