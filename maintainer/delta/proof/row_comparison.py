@@ -31,6 +31,7 @@ from maintainer.delta.proof.statistics_figures import (
     no_figures,
     read_figures,
 )
+from maintainer.delta.storage.log_paths import file_uri
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.table.table_facts import DataFile
 from maintainer.model.table.table_features import keeps_row_ids
@@ -86,7 +87,7 @@ def measure(
     """
     storage, metadata = TableStorage(jvm, log), jvm.metadata(written.snapshot)
     logged = FilesInLog(
-        tuple((storage.uri(str(add["path"])), add.get("stats")) for add in adds),
+        tuple((file_uri(storage.root_uri, str(add["path"])), add.get("stats")) for add in adds),
         statistics_columns(json.loads(metadata["schemaString"]), tuple(metadata["partitionColumns"])),
         keeps_row_ids(metadata["configuration"]),
     )
@@ -156,7 +157,7 @@ def rows_by_file(jvm: DeltaJvm, log: JavaObject, files: FileSet, named: Sequence
     frame = jvm.read_files(log, files.snapshot, files.adds, "Verify")
     counted = frame.selectExpr("_metadata.file_path AS path").groupBy("path").count().collect()
     rows = {row["path"]: int(row["count"]) for row in counted}
-    return [rows.get(storage.uri(file.path), 0) for file in named]
+    return [rows.get(file_uri(storage.root_uri, file.path), 0) for file in named]
 
 
 def rows_that_differ(jvm: DeltaJvm, log: JavaObject, sources: FileSet, written: FileSet) -> int:

@@ -16,6 +16,7 @@ import re
 from urllib.parse import unquote
 
 from maintainer.delta.storage.file_store import PLAIN, java_quote, local_path, one_spelling
+from maintainer.model.table.store_kinds import store_kind
 from maintainer.policy.predicate.predicate_grammar import read_timestamp, reads_as_null
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -32,15 +33,35 @@ def is_absolute(path: str) -> bool:
 def log_uri(root_uri: str, path: str) -> str:
     """The one URI of a path as the log writes it, below a table's root or absolute.
 
-    Read as Hadoop reads it: decoded, dots and doubled slashes taken out of the text, encoded again.
+    Where it names the root's store by another scheme (``s3:`` and ``s3a:``), it has the root's: storage lists by that.
     """
+    uri = _as_logged(root_uri, path)
+    if uri.startswith(root_uri):
+        return uri
+    store, root = store_of(uri), store_of(root_uri)
+    one, other = (store_kind(named).spelled + named.partition(":")[2] for named in (store, root))
+    return root + uri[len(store) :] if one == other else uri
+
+
+def file_uri(location: str, path: str) -> str:
+    """The URI of a file as Spark shows it in ``_metadata.file_path``: an absolute path keeps its scheme.
+
+    Args:
+        location: The table's root as a percent-encoded URI.
+        path: As in the log: percent-encoded, relative to the root or absolute.
+    """
+    return _as_logged(one_spelling(location).rstrip("/"), path)
+
+
+def _as_logged(root_uri: str, path: str) -> str:
+    """Read a path as Hadoop reads it: decoded, dots and doubled slashes taken out of the text, encoded again."""
     if not is_absolute(path):
         if PLAIN.fullmatch(path) and _DOTS.search(path) is None:
             return f"{root_uri}/{path}"
         store, root = _store_and_path(root_uri)
         return store + _tidy(f"{root}/{path}")
     if path.startswith("/"):
-        return _store_and_path(root_uri)[0] + _tidy(path)
+        return store_of(root_uri) + _tidy(path)
     store, rest = _store_and_path(path)
     return store + _tidy(rest)
 
@@ -70,6 +91,11 @@ def whole_uri(root_uri: str, short: str) -> str:
     return short if is_absolute(short) else f"{root_uri}/{short}"
 
 
+def store_of(uri: str) -> str:
+    """The beginning of a URI that names its store: scheme and authority."""
+    return _store_and_path(uri)[0]
+
+
 def _store_and_path(uri: str) -> tuple[str, str]:
     """Scheme and authority, and the path after them as it is written. This machine's own name is no authority."""
     scheme, _, rest = uri.partition(":")
@@ -95,19 +121,6 @@ def text_uri(path: str) -> str:
 def path_uri(text: str) -> str:
     """The percent-encoded URI of a table's path or URI as people write it; nothing in it is encoded yet."""
     return text_uri(text) if _SCHEME.match(text) else f"file:{java_quote(text)}"
-
-
-def file_uri(location: str, path: str) -> str:
-    """The URI of a file as Spark shows it in ``_metadata.file_path``.
-
-    Args:
-        location: The table's root as a percent-encoded URI.
-        path: As in the log: percent-encoded, relative to the root or absolute.
-    """
-    quoted = java_quote(unquote(path))
-    if is_absolute(path):
-        return one_spelling(quoted if ":" in path else f"file:{quoted}")
-    return f"{one_spelling(location).rstrip('/')}/{quoted}"
 
 
 _TIMES = ("timestamp", "timestamp_ntz")

@@ -366,7 +366,9 @@ class ObjectFiles(FileStore):
             raise kind(f"{self._base_uri}: {failure.found}") from None
 
     def _name(self, uri: str) -> str:
-        """The key of an object: the path of its URI, decoded once."""
+        """The key of an object: the path of its URI, decoded once. ``TransferError`` for another place's."""
+        if not f"{uri}/".startswith(f"{self._base_uri}/"):
+            raise TransferError(f"{uri} is not on {self._base_uri}")
         return unquote(uri[len(self._base_uri) + 1 :], errors="surrogateescape").rstrip("/")
 
     def _uri(self, name: str) -> str:

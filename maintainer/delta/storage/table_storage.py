@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections import OrderedDict
-from collections.abc import Hashable, Mapping
+from collections import OrderedDict, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, TypeVar
@@ -19,7 +19,7 @@ from maintainer.delta.jvm import DeltaJvm, JavaObject, TableFolder
 from maintainer.delta.storage.file_store import FileStore, StoredFile, one_spelling
 from maintainer.delta.storage.hadoop_files import HadoopFiles
 from maintainer.delta.storage.local_files import LocalFiles
-from maintainer.delta.storage.log_paths import path_uri
+from maintainer.delta.storage.log_paths import path_uri, store_of
 from maintainer.delta.storage.object_files import Bucket, ObjectFiles
 from maintainer.delta.storage.table_log import TableLog
 from maintainer.engine.store.cloud_settings import StoreSettings, only_hadoop, setting_names, store_settings
@@ -203,7 +203,20 @@ class TableStorage(TableLog):
 
     def status(self, uri: str) -> StoredFile | None:
         """One file's status, symlinks not followed; None if it is not there."""
-        return self.files.status(uri)
+        return self._files_behind(uri).status(uri)
+
+    def by_store(self, uris: Iterable[str]) -> Iterator[tuple[FileStore, list[str]]]:
+        """Yield each store that files or folders of the log lie on, with its URIs: a clone's may be anywhere."""
+        places = defaultdict[str, list[str]](list)
+        for uri in uris:
+            places[store_of(uri)].append(uri)
+        yield from ((self._files_behind(there[0]), there) for there in places.values())
+
+    def _files_behind(self, uri: str) -> FileStore:
+        if store_of(uri) == store_of(self._root_uri):
+            return self.files
+        direct = direct_files(self._jvm, uri, holds_tables=True)
+        return direct[0] if direct else files_of(self._jvm, self._jvm.path(uri), self._jvm.hadoop_conf())
 
     def children(self, uri: str) -> dict[str, StoredFile]:
         """The direct children of a directory by URI; empty if there is no such directory."""

@@ -305,7 +305,7 @@ class CommitWork:
 
     def _missing(self, paths: Sequence[str]) -> list[str]:
         uris = {path: self.storage.uri(path) for path in paths}
-        found = self.storage.files.look_many(set(uris.values()))
+        found = {uri for files, there in self.storage.by_store({*uris.values()}) for uri in files.look_many(there)}
         return [path for path, uri in uris.items() if uri not in found]
 
 

@@ -161,7 +161,7 @@ class DeltaVersionReader(FilesOfVersion):
                 len(deleted_rows(vector, None if uri is None else storage.files.read(uri))) for vector, uri in vectors
             )
             return rows_in_footers(storage, adds) - deleted
-        except (CannotCompareError, FileNotFoundError) as error:
+        except (CannotCompareError, FileNotFoundError, TransferError) as error:
             _LOG.info("%s@%d: rows counted by Spark: %s", facts.ref.identifier, version, error)
             return None
 
@@ -239,8 +239,9 @@ def _footer(files: FileStore, file: StoredFile) -> bytes:
 
 def files_at(storage: TableStorage, uris: set[str], listed: Listed = unheard) -> dict[str, StoredFile]:
     """Return the URIs that are on storage, by listing each folder once; a symlink's target counts as the file."""
-    folders = storage.files.children_of({uri.rpartition("/")[0] for uri in uris}, listed).values()
-    found = {uri: file for children in folders for uri, file in children.items() if uri in uris}
+    folders = storage.by_store({uri.rpartition("/")[0] for uri in uris})
+    listings = (children for files, there in folders for children in files.children_of(there, listed).values())
+    found = {uri: file for children in listings for uri, file in children.items() if uri in uris}
     return {uri: file for uri, file in zip(found, map(_followed, found.values()), strict=True) if file is not None}
 
 

@@ -9,7 +9,7 @@ import pytest
 from maintainer.delta.log.actions import PartitionNames, committed_files
 from maintainer.delta.log.schema_names import collected_schema, name_parts
 from maintainer.delta.proof.statistics_figures import stats_columns
-from maintainer.delta.storage.log_paths import file_uri, text_uri
+from maintainer.delta.storage.log_paths import file_uri, log_uri, text_uri
 from tests.support.tables.builders import make_file
 
 
@@ -42,6 +42,25 @@ def test_parts_of_a_name(name: str, parts: list[str]) -> None:
 )
 def test_the_uri_that_spark_shows(path: str, uri: str) -> None:
     assert file_uri("file:/lake/my%20table/", path) == uri
+
+
+@pytest.mark.parametrize(
+    ("path", "uri"),
+    [
+        ("s3://lake/prod/a//./b%20c", "s3a://lake/prod/a/b%20c"),
+        ("s3a://lake/dev/orders/x", "s3a://lake/dev/orders/x"),
+        ("s3n://lake/x", "s3a://lake/x"),
+        ("s3://lakes/x", "s3://lakes/x"),
+        ("abfss://lake/x", "abfss://lake/x"),
+        ("/x", "s3a://lake/x"),
+        ("file:///x", "file:/x"),
+    ],
+)
+def test_one_object_has_one_uri_and_spark_shows_the_scheme_of_the_log(path: str, uri: str) -> None:
+    root = "s3a://lake/dev/orders"
+    assert log_uri(root, path) == uri
+    shown = file_uri(root, path)
+    assert shown == (uri if path.startswith("/") else f"{path.partition(':')[0]}:{uri.partition(':')[2]}")
 
 
 def test_a_path_of_sparks_as_a_uri() -> None:

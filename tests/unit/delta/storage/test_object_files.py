@@ -368,3 +368,13 @@ def test_a_store_without_an_answer_is_not_asked_a_second_time(
     error = as_table_error(raised.value, "s3a://lake/t")
     assert (error.code, error.where) == (code, "s3a://lake/t")
     assert failure.found in str(error.found)
+
+
+@pytest.mark.parametrize("uri", ["s3://lake/t/f", "s3a://archive/t/f", "s3a://lakes/t/f", "file:/t/f"])
+def test_a_uri_of_another_place_is_refused_and_never_taken_for_one_of_its_own(uri: str, tmp_path: Path) -> None:
+    files = files_on(stored("t/f", "f", "/f", "s/t/f", "ve/t/f", "/t/f"))
+    for ask in (files.status, files.read, files.children, lambda uri: files.download(uri, str(tmp_path / "f"))):
+        with pytest.raises(TransferError, match=f"{uri} is not on s3a://lake"):
+            ask(uri)
+    with pytest.raises(TransferError):
+        files.children_of([uri, "s3a://lake/t"])
