@@ -58,12 +58,13 @@ class Bucket:
     """One bucket's client, shared by all tables of this process.
 
     ``reopen`` makes the same in another one, from the settings that this was made from. ``through_hadoop``: only Java
-    can reach or open it.
+    can reach or open it. ``has_answered``: keys for it were found once.
     """
 
     storage: ObjectStorage
     reopen: Callable[[], Bucket] | None = None
     through_hadoop: bool = False
+    has_answered: bool = False
     tags: TagTrust = field(default_factory=TagTrust)
 
 
@@ -357,13 +358,17 @@ class ObjectFiles(FileStore):
     def _answered(self, ask: Callable[[], _Answer]) -> _Answer:
         """Ask, and tell a store that gave no answer, or has no such bucket, from one that refused."""
         try:
-            return ask()
+            answer = ask()
         except StoreFailure as failure:
             otherwise = StoreAway if failure.gave_no_answer else None
+            if failure.code == NO_CREDENTIALS and self._bucket.has_answered:
+                otherwise = StoreBusy  # a cloud's role has keys for hours: it did not give the next ones yet
             kind = {BUSY: StoreBusy, NO_BUCKET: BucketMissing}.get(failure.code, otherwise)
             if kind is None:
                 raise
             raise kind(f"{self._base_uri}: {failure.found}") from None
+        self._bucket.has_answered = True
+        return answer
 
     def _name(self, uri: str) -> str:
         """The key of an object: the path of its URI, decoded once. ``TransferError`` for another place's."""

@@ -156,6 +156,8 @@ def store_failure(error: Exception) -> StoreFailure:
         return missing_bucket(error)
     if untrusted := _UNTRUSTED.search(structure):
         return StoreFailure(NOT_TRUSTED, f"{said} ({untrusted[1]})")
+    if _BUSY.search(said):
+        return StoreFailure(BUSY, said)
     if service := _METADATA_SERVICE.search(said):
         status = _STATUS.search(said)
         gave = f"answered with status {status[1]}" if status else "gave no answer"
@@ -170,8 +172,6 @@ def store_failure(error: Exception) -> StoreFailure:
         return StoreFailure(REFUSED, said, _SET_CLOCK if _SKEWED in said else None)
     if name in _NOT_BUILT_CLASSES or _NOT_BUILT.search(said):
         return StoreFailure(NO_CONDITIONS, said)
-    if _BUSY.search(said):
-        return StoreFailure(BUSY, said)
     cause = _CAUSE.search(structure)
     reason = f" ({cause[1] or cause[2]})" if cause else ""
     return StoreFailure(

@@ -336,6 +336,17 @@ def test_where_hadoop_has_no_other_keys_it_is_not_asked_for_any() -> None:
     assert "AWS_ACCESS_KEY_ID" in str(error.help)
 
 
+@pytest.mark.parametrize("more", [False, True])
+def test_a_store_that_had_keys_and_gets_no_new_ones_is_busy_and_neither_refused_nor_left(more: bool) -> None:
+    storage = Failing(store_failure(OSError("Error performing PUT http://169.254.169.254/latest/api/token in 1s")))
+    files = ObjectFiles("s3a://lake", Bucket(storage), LocalFiles, hadoop_has_more_keys=more)
+    assert files.children("s3a://lake/t") == {}
+    for _ in range(2):
+        with pytest.raises(StoreBusy) as raised:
+            files.status("s3a://lake/t")
+    assert (as_table_error(raised.value, "s3a://lake/t").code, storage.asked) == ("T444", 2)
+
+
 def test_a_transfer_that_the_store_refuses_says_so(tmp_path: Path) -> None:
     class Refusing(ObjectStorage):
         def download(self, name: str, path: str) -> Any:

@@ -124,6 +124,8 @@ def test_who_asks_the_machine_for_credentials_has_no_others(said: str) -> None:
     )
     refused = store_failure(OSError(f"{said} - Server returned non-2xx status code: 404 Not Found: no role"))
     assert (refused.code, refused.found.rpartition(", ")[2]) == ("E692", "answered with status 404")
+    for status in ("429 Too Many Requests", "503 Service Unavailable"):
+        assert store_failure(OSError(f"{said} - Server returned non-2xx status code: {status}: later")).code == "E693"
 
 
 def test_a_duration_is_no_status() -> None:
