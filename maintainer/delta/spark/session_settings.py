@@ -143,13 +143,17 @@ def set_and_check(conf: RuntimeConfig, settings: Mapping[str, str | None]) -> No
     """Set settings (None: take away) and read every one back.
 
     Raises:
-        EnvironmentUnfit: E606, one reads back as something else.
+        EnvironmentUnfit: E608, the session does not take one; E606, one reads back as something else.
     """
     for key, value in settings.items():
-        if value is None:
-            conf.unset(key)
-        else:
-            conf.set(key, value)
+        try:
+            conf.unset(key) if value is None else conf.set(key, value)
+        except Exception as error:
+            if conf.get(key, None) == value:
+                continue  # a static one, which Spark was started with
+            found, help = str(error).partition("\n")[0], "leave it out, or set it where that session starts"
+            what = "a Spark session that runs does not take this setting"
+            raise EnvironmentUnfit(what, code="E608", where=key, found=found, help=help) from error
     for key, value in settings.items():
         current = conf.get(key, None)
         if (current or "").lower() != (value or "").lower():

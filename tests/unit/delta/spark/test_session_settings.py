@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from maintainer.delta.spark import session_settings as settings
-from maintainer.errors import EnvironmentUnfit
+from maintainer.errors import EngineGone, EnvironmentUnfit
 
 
 @pytest.mark.parametrize(
@@ -37,6 +39,51 @@ def test_hadoop_keys_are_given_bare_and_start_keys_not_at_all() -> None:
     )
     assert worker["fs.s3a.endpoint"] == "h"
     assert not {"spark.driver.memory", "spark.sql.warehouse.dir", "spark.hadoop.fs.s3a.endpoint"} & set(worker)
+
+
+class Conf:
+    """A session's settings, of which some are read once, at Spark's start."""
+
+    static = ("spark.sql.queryExecutionListeners", "spark.sql.ui.retainedExecutions")
+
+    def __init__(self, error: Exception, **values: str) -> None:
+        self.error, self.values = error, {f"spark.sql.{key}": value for key, value in values.items()}
+
+    def get(self, key: str, default: str | None) -> str | None:
+        if isinstance(self.error, EngineGone):
+            raise self.error
+        return self.values.get(key, default)
+
+    def set(self, key: str, value: str) -> None:
+        if key in self.static:
+            raise self.error
+        self.values[key] = value
+
+    def unset(self, key: str) -> None:
+        self.values.pop(key, None)
+
+
+CANNOT_MODIFY = "[CANNOT_MODIFY_STATIC_CONFIG] Cannot modify the value of the static Spark config.\nJVM stacktrace: no"
+
+
+def test_a_setting_of_sparks_start_that_the_session_has_is_left_as_it_is() -> None:
+    conf: Any = Conf(ValueError(CANNOT_MODIFY), queryExecutionListeners="org.example.Audit", variable="old")
+    wanted = {"spark.sql.queryExecutionListeners": "org.example.Audit", "spark.sql.variable": None, "spark.sql.x": "y"}
+    settings.set_and_check(conf, wanted)
+    assert conf.values == {"spark.sql.queryExecutionListeners": "org.example.Audit", "spark.sql.x": "y"}
+
+
+def test_a_setting_that_a_session_does_not_take_is_named_and_a_session_that_is_gone_is_no_setting() -> None:
+    conf: Any = Conf(ValueError(CANNOT_MODIFY))
+    with pytest.raises(EnvironmentUnfit) as caught:
+        settings.set_and_check(conf, {"spark.sql.ui.retainedExecutions": "5"})
+    found = CANNOT_MODIFY.splitlines()[0]
+    assert (caught.value.code, caught.value.where, caught.value.found) == (
+        "E608", "spark.sql.ui.retainedExecutions", found,
+    )  # fmt: skip
+    conf.error = EngineGone("gone")
+    with pytest.raises(EngineGone):
+        settings.set_and_check(conf, {"spark.sql.ui.retainedExecutions": "5"})
 
 
 @pytest.mark.parametrize(
