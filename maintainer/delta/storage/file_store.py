@@ -83,7 +83,8 @@ def local_path(uri: str) -> str:
 class StoredFile:
     """One file or directory on storage. Device and inode are known on a local disk, and are the link's own for one.
 
-    Two are equal if nothing tells them apart: a tag does so only where both have one.
+    Two are equal if nothing tells them apart: a tag does so only where both have one, and then the time's seconds do: a
+    look has no more, where a listing has milliseconds.
     """
 
     uri: str
@@ -99,14 +100,15 @@ class StoredFile:
         if not isinstance(other, StoredFile):
             return NotImplemented
         tags = content_tag(self.tag), content_tag(other.tag)
-        return self._told_by() == other._told_by() and (not all(tags) or tags[0] == tags[1])
+        is_same_time = all(tags) or self.modification_time_ms == other.modification_time_ms
+        return is_same_time and self._told_by() == other._told_by() and (not all(tags) or tags[0] == tags[1])
 
     def __hash__(self) -> int:
         return hash(self._told_by())
 
     def _told_by(self) -> tuple[object, ...]:
         is_what = (self.is_dir, self.is_symlink, self.device_and_inode)
-        return (self.uri, self.size_bytes, self.modification_time_ms, *is_what)
+        return (self.uri, self.size_bytes, self.modification_time_ms // 1000, *is_what)
 
     @property
     def name(self) -> str:
