@@ -34,7 +34,7 @@ from maintainer.delta.spark.java_home import Java, inspect_java
 from maintainer.delta.spark.jvm_launch import ClassArchive
 from maintainer.delta.spark.session_settings import SLOW_DEFAULTS, slow_settings, unsafe_settings
 from maintainer.delta.spark.spark_session import SessionLease, open_session, worker_session
-from maintainer.delta.spark.start_conf import JAVA_OPTIONS, remote_of
+from maintainer.delta.spark.start_conf import JAVA_OPTIONS, read_spark_defaults, remote_of
 from maintainer.engine.session_options import SessionOptions
 from maintainer.journal.folder.cache_home import HOME_VARIABLE
 from maintainer.model.table.table_facts import TableRef
@@ -154,9 +154,10 @@ def _jars(
     subject: DoctorInput, java: Java | None, versions: Versions | None, say: Callable[[str], None]
 ) -> Iterator[Check]:
     folder = jar_folder(subject.env)
-    connectors = subject.options.storage
+    connectors, env = subject.options.storage, os.environ if subject.env is None else subject.env
     if versions is not None:
-        connectors = connectors_to_bring(connectors, versions.spark_home, subject.options.conf_map)
+        defaults = read_spark_defaults(versions.spark_home, env)
+        connectors = connectors_to_bring(subject.options, versions.spark_home, defaults)
     pair = versions or Versions(SPARK_LINE, DELTA_VERSION, Path())
     needed = needed_jars(pair, connectors)
     missing, what = unfit_jars(folder, needed), "Delta's four JARs"
@@ -170,7 +171,7 @@ def _jars(
         yield Check("jars", Status.OK, f"{what} were fetched into {folder}")
     else:
         detail = f"{len(missing)} of {what} are not in {folder}"
-        if JARS_VARIABLE in (subject.env if subject.env is not None else os.environ):
+        if JARS_VARIABLE in env:
             fix = f"copy {', '.join(missing)} there, or unset {JARS_VARIABLE}"
             yield Check("jars", Status.FAIL, detail, fix, "E605")
         else:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from maintainer.delta.spark.installed_versions import HADOOP_VERSION, hadoop_version
 from maintainer.delta.spark.jars import CONNECTORS
+from maintainer.engine.session_options import SessionOptions
 from maintainer.errors import EnvironmentUnfit
 
 S3_CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"
@@ -55,20 +56,21 @@ CONNECTOR_SETTINGS: Mapping[str, Mapping[str, str]] = {
 _PLACES = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
 
 
-def connectors_to_bring(kinds: Sequence[str], spark_home: Path, settings: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the kinds of object store whose connector is missing in a Spark.
+def connectors_to_bring(options: SessionOptions, spark_home: Path, defaults: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the kinds of object store that the project needs, and whose connector is missing in a Spark.
 
     Args:
-        kinds: The kinds that the project needs.
+        options: What the user said; its settings may name a connector.
         spark_home: The Spark that will run.
-        settings: The user's own settings, which may name a connector.
+        defaults: What Spark's own defaults file says, where the user says nothing else.
 
     Raises:
         EnvironmentUnfit: E671, no connector is pinned for the Hadoop of this Spark.
     """
+    settings = {**defaults, **options.conf_map}
     named = " ".join(settings.get(key) or "" for key in _PLACES)
     missing = []
-    for kind in dict.fromkeys(kinds):
+    for kind in dict.fromkeys(options.storage):
         artifact = CONNECTORS[kind, HADOOP_VERSION][0].artifact
         if artifact not in named and not any((spark_home / "jars").glob(f"{artifact}-*.jar")):
             missing.append(kind)

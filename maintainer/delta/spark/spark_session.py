@@ -350,7 +350,7 @@ def _prepare(options: SessionOptions, env: Mapping[str, str], checked: Versions 
     """Make a lease that starts a JVM when it is first asked for; without Spark (None) that raises E604."""
     home = checked.spark_home if checked is not None else Path(sys.prefix) / "without-spark"
     defaults = read_spark_defaults(home, env)
-    connectors = connectors_to_bring(options.storage, home, {**defaults, **options.conf_map})
+    connectors = connectors_to_bring(options, home, defaults)
     with contextlib.ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="maintainer-spark-"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)

@@ -16,6 +16,8 @@ import pytest
 from maintainer.delta.doctor import doctor_checks, doctor_storage
 from maintainer.delta.doctor.doctor_checks import DoctorInput, run_checks
 from maintainer.delta.doctor.doctor_model import Check, Status, guarded
+from maintainer.delta.spark.installed_versions import Versions
+from maintainer.engine.session_options import SessionOptions
 from maintainer.errors import EnvironmentUnfit
 
 
@@ -105,6 +107,17 @@ def test_named_jar_folder_that_is_empty_fails(tmp_path: Path) -> None:
     check = by_name(run_checks(DoctorInput(tmp_path, try_spark=False, env=env)))["jars"]
     assert (check.status, check.code) == (Status.FAIL, "E605")
     assert "delta-storage-4.4.0.jar" in (check.fix or "")
+
+
+def test_a_connector_that_sparks_defaults_bring_is_no_jar_of_ours(tmp_path: Path) -> None:
+    """As a run sees it: it would not fetch them, nor refuse a Hadoop that has none pinned (E671)."""
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "hadoop-client-api-3.3.6.jar").touch()
+    (tmp_path / "spark-defaults.conf").write_text("spark.jars.packages org.apache.hadoop:hadoop-aws:3.3.6\n")
+    env = {"SPARK_CONF_DIR": str(tmp_path), "MAINTAINER_HOME": str(tmp_path / "home")}
+    subject = DoctorInput(tmp_path, try_spark=False, options=SessionOptions(storage=("s3",)), env=env)
+    (check,) = doctor_checks._jars(subject, None, Versions("4.1.4", "4.4.0", tmp_path), print)
+    assert check.detail.startswith("4 of Delta's four JARs are not in ")
 
 
 Usage = namedtuple("Usage", "total used free")

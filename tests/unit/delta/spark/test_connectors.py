@@ -38,7 +38,9 @@ def spark_home(tmp_path: Path, *jars: str) -> Path:
 def test_what_is_there_is_not_brought_again(
     tmp_path: Path, kinds: Sequence[str], jars: Sequence[str], conf: dict[str, str], expected: tuple[str, ...]
 ) -> None:
-    assert connectors_to_bring(kinds, spark_home(tmp_path, *jars), conf) == expected
+    home, options = spark_home(tmp_path, *jars), SessionOptions(storage=tuple(kinds), conf=tuple(conf.items()))
+    assert connectors_to_bring(options, home, {}) == expected
+    assert connectors_to_bring(SessionOptions(storage=tuple(kinds)), home, conf) == expected
 
 
 @pytest.mark.parametrize(
@@ -53,7 +55,7 @@ def test_another_hadoop_is_refused_with_the_lines_that_bring_its_connector(
     tmp_path: Path, kind: str, package: str
 ) -> None:
     with pytest.raises(EnvironmentUnfit) as caught:
-        connectors_to_bring((kind,), spark_home(tmp_path, "hadoop-client-api-3.3.6"), {})
+        connectors_to_bring(SessionOptions(storage=(kind,)), spark_home(tmp_path, "hadoop-client-api-3.3.6"), {})
     assert (caught.value.code, caught.value.found) == ("E671", "Hadoop 3.3.6")
     assert caught.value.allowed == "Hadoop 3.4.1, 3.4.2, 3.5.0"
     assert f"[{package}]" in (caught.value.help or "")
@@ -81,7 +83,8 @@ def test_every_kind_has_settings_and_jars_pinned_for_the_hadoop_of_each_spark(
 ) -> None:
     assert set(CONNECTORS) == {(kind, one) for kind in CONNECTOR_SETTINGS for one in ("3.4.1", "3.4.2", "3.5.0")}
     home = spark_home(tmp_path, f"hadoop-client-api-{hadoop}")
-    assert connectors_to_bring(tuple(CONNECTOR_SETTINGS), home, {}) == tuple(CONNECTOR_SETTINGS)
+    options = SessionOptions(storage=tuple(CONNECTOR_SETTINGS))
+    assert connectors_to_bring(options, home, {}) == tuple(CONNECTOR_SETTINGS)
     every = needed_jars(Versions(spark, "4.4.0", home), CONNECTOR_SETTINGS)
     assert len({jar.file_name for jar in every}) == len(every) == 4 + parts_of_s3 + 7 + 1
     assert {jar.version for jar in every if jar.artifact in ("hadoop-aws", "hadoop-azure")} == {hadoop}
