@@ -47,9 +47,23 @@ _WHAT = {
     TOO_MANY: "a folder of the state on the store has too many objects",
 }
 
-_NO_BUCKET = re.compile(
-    r"NoSuchBucket|ContainerNotFound|specified (?:bucket|container) does not exist|The bucket does not exist"
+SAYS_NO_BUCKET = re.compile(
+    r"(?<![/\w])NoSuchBucket\b|FilesystemNotFound|ContainerNotFound|The bucket does not exist"
+    r"|specified (?:bucket|container|filesystem) does not exist"
 )
+SAYS_BUSY = re.compile(
+    r"(?<![/\w])(?:SlowDown|ServiceUnavailable|ServerBusy|InternalError|rateLimitExceeded|backendError)\b"
+    r"|AWSServiceThrottled|(?i:status code): (?:429|50[0234])\b|\b429 Too Many Requests|\b503 Service Unavailable"
+)
+SAYS_OTHER_REGION = re.compile(
+    r"(?<![/\w])(?:PermanentRedirect|TemporaryRedirect|IllegalLocationConstraintException)\b|Status Code: 301"
+    r"|permanent redirect|redirect without LOCATION"
+    r"|AuthorizationHeaderMalformed.*region|region.*AuthorizationHeaderMalformed",
+    re.DOTALL,
+)
+NAMED_REGION = re.compile(r"(?:response to region \[|expecting '|x-amz-bucket-region[=: ]+|<Region>)([a-z0-9-]+)")
+"""What stores answer, in the words of obstore and of Hadoop's connectors; no folder of these names."""
+
 _METADATA_SERVICE = re.compile(r"https?://(?:169\.254\.169\.254|169\.254\.170\.2|metadata\.google\.internal)\b")
 """Where a machine of a cloud gets its own credentials; asked only where there are no others."""
 
@@ -62,9 +76,6 @@ _SKEWED = "RequestTimeTooSkewed"
 _SET_CLOCK = "set the clock of this machine: sudo timedatectl set-ntp true"
 _NOT_BUILT = re.compile(r"status code: 501\b")
 _NOT_BUILT_CLASSES = ("NotSupportedError", "NotImplementedError")
-_BUSY = re.compile(r"status code: (?:429|50[0234])\b")
-_REGION = re.compile(r"redirect without LOCATION|PermanentRedirect|AuthorizationHeaderMalformed.*region", re.DOTALL)
-_EXPECTED_REGION = re.compile(r"expecting '([a-z0-9-]+)'|<Region>([a-z0-9-]+)</Region>")
 _ANSWER = re.compile(r": <(?:\?xml .*?\?>)?.*?<Code>(\w+)</Code>(?:<Message>([^<]*)</Message>)?.*", re.DOTALL)
 """The document of an answer, at the end of obstore's message."""
 
@@ -139,7 +150,7 @@ def translated() -> Iterator[None]:
 
 def is_no_bucket(error: Exception) -> bool:
     """Whether the bucket or container is missing, where an error may also mean an object that is not there."""
-    return _NO_BUCKET.search(str(error)) is not None
+    return SAYS_NO_BUCKET.search(str(error)) is not None
 
 
 def missing_bucket(error: Exception) -> StoreFailure:
@@ -156,17 +167,16 @@ def store_failure(error: Exception) -> StoreFailure:
         return missing_bucket(error)
     if untrusted := _UNTRUSTED.search(structure):
         return StoreFailure(NOT_TRUSTED, f"{said} ({untrusted[1]})")
-    if _BUSY.search(said):
+    if SAYS_BUSY.search(said):
         return StoreFailure(BUSY, said)
     if service := _METADATA_SERVICE.search(said):
         status = _STATUS.search(said)
         gave = f"answered with status {status[1]}" if status else "gave no answer"
         none = f"no credentials in the settings or the environment, and {service[0]}, where a cloud gives a machine its"
         return StoreFailure(NO_CREDENTIALS, f"{none} role, {gave}")
-    if _REGION.search(said):
-        named = _EXPECTED_REGION.search(said)
-        region = (named[1] or named[2]) if named else None
-        help = _HELP[OTHER_REGION].replace("REGION_OF_THE_BUCKET", region) if region else None
+    if SAYS_OTHER_REGION.search(said):
+        named = NAMED_REGION.search(said)
+        help = _HELP[OTHER_REGION].replace("REGION_OF_THE_BUCKET", named[1]) if named else None
         return StoreFailure(OTHER_REGION, said, help)
     if name in _DENIED_CLASSES or _DENIED.search(said):
         return StoreFailure(REFUSED, said, _SET_CLOCK if _SKEWED in said else None)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from maintainer.engine.store.store_failures import NAMED_REGION, SAYS_BUSY, SAYS_NO_BUCKET, SAYS_OTHER_REGION
 from maintainer.errors import StoreRefusal, StoreSilent, TableError
 
 
@@ -59,18 +60,6 @@ _WRONG_KEYS = re.compile(
     r"|RequestTimeTooSkewed)\b"
 )
 _EXPIRED = re.compile(r"\b(?:ExpiredToken|TokenRefreshRequired)\b")
-_NO_BUCKET = re.compile(
-    r"\bNoSuchBucket\b|FilesystemNotFound|ContainerNotFound|The specified (?:container|filesystem) does not exist"
-    r"|The specified bucket does not exist"
-)
-_REGION = re.compile(
-    r"\b(?:AuthorizationHeaderMalformed|PermanentRedirect|IllegalLocationConstraintException|TemporaryRedirect)\b"
-    r"|Status Code: 301|permanent redirect"
-)
-_REGION_NAMED = re.compile(r"(?:response to region \[|expecting '|x-amz-bucket-region[=: ]+)([a-z]{2}(?:-[a-z0-9]+)+)")
-_BUSY = re.compile(
-    r"\b(?:SlowDown|ServiceUnavailable|ServerBusy|InternalError)\b|Status Code: 50[0234]|AWSServiceThrottled"
-)
 _CLOCK = "RequestTimeTooSkewed"
 _SAID = re.compile(
     r"(?:\w+Exception: )*(?P<words>[^:()]+) \(Service: S3, Status Code: (?P<status>\d+)[^)]*\)(?::(?P<code>\w+))?"
@@ -127,20 +116,20 @@ def store_error(chain: Sequence[Failure], where: str) -> TableError | None:
         wrong = refusal("the object store does not accept these credentials", code="T440", help=way_out)
         wrong.may_pass = _EXPIRED.search(text) is not None
         return wrong
-    if _NO_BUCKET.search(text) or any(failure.type_name == BucketMissing.__name__ for failure in chain):
+    if SAYS_NO_BUCKET.search(text) or any(failure.type_name == BucketMissing.__name__ for failure in chain):
         address = f", or the address of the store: `spark.hadoop.fs.s3a.endpoint`; {PATH_STYLE}" if is_s3 else ""
         return refusal(
             "there is no such bucket or container on the object store",
             code="T442", help=f"correct {_NAME_OF_THE_BUCKET}{address}",
         )  # fmt: skip
-    if _REGION.search(text):
-        region = _REGION_NAMED.search(text)
+    if SAYS_OTHER_REGION.search(text):
+        region = NAMED_REGION.search(text)
         name = region[1] if region else "REGION_OF_THE_BUCKET"
         return refusal(
             "the bucket is in another region than the one that was asked",
             code="T443", help=f"maintainer.yml: `spark: {{conf: {{spark.hadoop.fs.s3a.endpoint.region: {name}}}}}`",
         )  # fmt: skip
-    if _BUSY.search(text) or any(failure.type_name == StoreBusy.__name__ for failure in chain):
+    if SAYS_BUSY.search(text) or any(failure.type_name == StoreBusy.__name__ for failure in chain):
         way_out = "run the command again later, or with fewer tables at once: -j 1"
         what = "the object store answers that it is too busy, or fails"
         return StoreSilent(what, code="T444", where=where, found=_answer(chain), help=way_out)
@@ -174,7 +163,7 @@ def client_error(chain: Sequence[Failure], where: str) -> TableError | None:
 
 def says_busy(chain: Sequence[Failure]) -> bool:
     """Tell whether a store refused a request since there are too many, or failed for a moment."""
-    return any(_BUSY.search(f"{failure.type_name}: {failure.message}") for failure in chain)
+    return any(SAYS_BUSY.search(f"{failure.type_name}: {failure.message}") for failure in chain)
 
 
 def says_no_reason(chain: Sequence[Failure]) -> bool:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from maintainer.delta.storage.failures.machine_failures import storage_error
-from maintainer.delta.storage.failures.store_answers import Failure, refuses_credentials, says_no_reason, store_error
+from maintainer.delta.storage.failures.store_answers import (
+    Failure,
+    refuses_credentials,
+    says_busy,
+    says_no_reason,
+    store_error,
+)
 
 SDK = "software.amazon.awssdk.services.s3.model."
 
@@ -59,6 +65,25 @@ def test_each_answer_of_s3_has_a_code_of_its_own(chain: list[Raised], code: str,
     assert error is not None
     assert (error.code, error.found, error.where) == (code, found, "s3a://lake/t")
     assert ("s3:ListBucket" in (error.help or "")) == (code == "T405")
+
+
+GOOGLE = "POST https://storage.googleapis.com/upload/storage/v1/b/lake/o?name=t/_delta_log/1.json\\n"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"429 Too Many Requests\n{GOOGLE}",
+        f"503 Service Unavailable\n{GOOGLE}",
+        'Error accessing gs://lake/t/_delta_log/1.json: "reason" : "rateLimitExceeded"',
+        'Error accessing gs://lake/t/_delta_log/1.json: "reason" : "backendError"',
+    ],
+)
+def test_google_is_busy_in_words_of_its_own(said: str) -> None:
+    chain = [Raised("IOException", "Error accessing gs://lake/t"), Raised("GoogleJsonResponseException", said)]
+    error = storage_error(chain, "gs://lake/t")
+    assert error is not None
+    assert (error.code, says_busy(chain)) == ("T444", True)
 
 
 def test_a_region_that_the_answer_names_stands_in_the_line_to_write() -> None:
@@ -170,6 +195,7 @@ def test_a_clock_that_is_wrong_needs_another_clock_and_no_other_key() -> None:
     [
         s3(404, "NoSuchKey", "The specified key does not exist.", outer="FileNotFoundException"),
         [Raised("IllegalStateException", "no store at all")],
+        [Raised("IOException", "gs://lake/SlowDown/NoSuchBucket/PermanentRedirect: no")],
         [],
     ],
 )
