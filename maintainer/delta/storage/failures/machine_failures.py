@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from maintainer.delta.storage.failures.store_answers import PATH_STYLE, Failure, client_error, store_error
+from maintainer.delta.storage.failures.store_answers import PATH_STYLE, Failure, client_error, names_s3, store_error
 from maintainer.errors import EnvironmentUnfit, FileUnreadable, MaintainerError, StoreRefusal, StoreSilent, TableError
 from maintainer.errors.missing_files import MISSING_HELP, RESTORE_TAKES_BACK
 from maintainer.model.table.log_names import LOG_FOLDER
@@ -119,7 +119,7 @@ def storage_error(chain: Sequence[Failure], where: str) -> MaintainerError | Non
     if kinds & UNREACHABLE:
         said = (" ".join(failure.message.split()) for failure in chain)
         found = next((text for text in said if _ADDRESSED.match(text)), innermost)
-        away = unreachable(where, found, is_s3="s3" in text, bucket_in_host=_bucket_is_the_host(chain))
+        away = unreachable(where, found, is_s3=names_s3(text), bucket_in_host=_bucket_is_the_host(chain))
         if not _bucket_is_the_host(chain):
             return away
         return StoreRefusal(away.what, code=away.code, where=where, found=found, help=away.help)

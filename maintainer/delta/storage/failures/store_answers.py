@@ -89,6 +89,8 @@ S3_CREDENTIALS = (
     'maintainer.yml: `spark: {conf: {spark.hadoop.fs.s3a.access.key: "${env:...}", '
     'spark.hadoop.fs.s3a.secret.key: "${env:...}"}}`'
 )
+_OF_S3 = re.compile(r"\bs3[an]?://|Service: S3|S3AFileSystem|AWS|amazonaws")
+
 _NAME_OF_THE_BUCKET = "the name in `table:` of a policy, or in `roots:` or `state:` of maintainer.yml"
 _OTHER_CREDENTIALS = "docs/object-stores.md lists the settings of each store; write secrets as `${env:NAME}`"
 
@@ -103,7 +105,7 @@ def store_error(chain: Sequence[Failure], where: str) -> TableError | None:
     text = "\n".join(f"{failure.type_name}: {failure.message}" for failure in chain)
     if _NO_FILE.search(text):
         return None
-    is_s3 = "s3" in text.lower() or "AWS" in text
+    is_s3 = names_s3(text)
     credentials = S3_CREDENTIALS if is_s3 else _OTHER_CREDENTIALS
 
     def refusal(what: str, *, code: str, help: str) -> StoreRefusal:
@@ -159,6 +161,11 @@ def client_error(chain: Sequence[Failure], where: str) -> TableError | None:
             "is replaced while it is read; this says nothing of the table's content"
         )
     return raised(what, code="T445", where=where, found=_answer(chain), help=way_out)
+
+
+def names_s3(text: str) -> bool:
+    """Tell whether a failure is one of S3; the names of many folders hold these two signs."""
+    return _OF_S3.search(text) is not None
 
 
 def says_busy(chain: Sequence[Failure]) -> bool:

@@ -86,6 +86,20 @@ def test_google_is_busy_in_words_of_its_own(said: str) -> None:
     assert (error.code, says_busy(chain)) == ("T444", True)
 
 
+@pytest.mark.parametrize(
+    "place", ["abfss://lake@a.dfs.core.windows.net/sales3/t", "gs://lake/sales3/t", "gs://s3-lake/t"]
+)
+def test_a_folder_with_s3_in_its_name_is_no_store_of_amazons(place: str) -> None:
+    refused = [Raised("AccessDeniedException", f"{place}: AuthenticationFailed, 401 Unauthorized")]
+    away = [Raised("IOException", place), Raised("ConnectException", "Connection refused")]
+    for chain, code in ((refused, "T440"), (away, "T435")):
+        error = storage_error(chain, place)
+        assert error is not None
+        assert error.code == code
+        assert "AWS" not in str(error.help)
+        assert "s3a" not in str(error.help)
+
+
 def test_a_region_that_the_answer_names_stands_in_the_line_to_write() -> None:
     redirect = [
         Raised(
