@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -34,7 +34,7 @@ from maintainer.delta.spark.java_home import Java, inspect_java
 from maintainer.delta.spark.jvm_launch import ClassArchive
 from maintainer.delta.spark.session_settings import SLOW_DEFAULTS, slow_settings, unsafe_settings
 from maintainer.delta.spark.spark_session import SessionLease, open_session, worker_session
-from maintainer.delta.spark.start_conf import JAVA_OPTIONS, read_spark_defaults, remote_of
+from maintainer.delta.spark.start_conf import JAVA_OPTIONS, direct_schemes, read_spark_defaults, remote_of
 from maintainer.engine.session_options import SessionOptions
 from maintainer.journal.folder.cache_home import HOME_VARIABLE
 from maintainer.model.table.table_facts import TableRef
@@ -103,14 +103,18 @@ def run_checks(subject: DoctorInput, progress: Callable[[str], None] | None = No
     checks += guarded("disk", lambda: doctor_storage.check_disk(subject.root))
     if not subject.options.record_classes:
         checks += guarded("run folder", lambda: doctor_storage.check_run_folder(runs_dir))
-    checks += guarded("tables", lambda: doctor_storage.check_tables(subject.root, subject.locations))
+    home = versions.spark_home if versions is not None else Path(sys.prefix)
+    schemes = direct_schemes(subject.options, home, read_spark_defaults(home, env), env)
+    local = doctor_storage.on_disk(subject.locations, paths_are=schemes is not None)
+    checks += guarded("tables", lambda: doctor_storage.check_tables(subject.root, local))
     if subject.try_spark:
         blockers = [check.name for check in checks if check.status is Status.FAIL and check.name in _NEEDED]
         if blockers:
             checks.append(Check("session", Status.WARN, f"not tried, because of: {', '.join(blockers)}"))
         else:
             say("session")
-            checks += guarded("session", lambda: _session(subject, say))
+            others = tuple(location for location in subject.locations if location not in local)
+            checks += guarded("session", lambda: _session(replace(subject, locations=others), say))
     return checks
 
 

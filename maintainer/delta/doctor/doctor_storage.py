@@ -95,6 +95,12 @@ def _clock(written_at: float) -> Check:
     return Check("clock", Status.OK, time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now)))
 
 
+def on_disk(locations: Sequence[str], *, paths_are: bool) -> tuple[str, ...]:
+    """Return the tables on disks of this machine; paths without a scheme are such where ``paths_are``."""
+    local = (location for location in locations if local_path(Path(), location) is not None)
+    return tuple(location for location in local if paths_are or location.startswith("file:"))
+
+
 def check_tables(root: Path, locations: Sequence[str]) -> Iterator[Check]:
     """Check the permissions of tables on local paths; names and other storage are left to Spark.
 
@@ -188,11 +194,11 @@ _BEHIND_ALL = "~"
 def check_remote_tables(
     spark: SparkSession, locations: Sequence[str], signs: Mapping[str, SignOfLife], ledger: str | None
 ) -> Iterator[Check]:
-    """Ask Spark for tables that are not on a local path: catalog names and other storage.
+    """Ask Spark for tables in catalogs and on other storage.
 
     Args:
         spark: The session.
-        locations: All tables.
+        locations: Where they are.
         signs: Signs of life that tables wait for: those without are not asked for.
         ledger: That of these which the first apply makes.
     """
@@ -202,7 +208,7 @@ def check_remote_tables(
     num_asked = num_left = 0
     for location in locations:
         is_name = "/" not in location and os.sep not in location
-        if not (is_name or store_kind(location).asks_by_request) or causes.knows(location):
+        if causes.knows(location):
             continue
         name = f"table {location}"
         if num_asked == MAX_REMOTE_TABLES:
@@ -292,8 +298,8 @@ def _commits(spark: SparkSession, name: str, location: str) -> Iterator[Check]:
 
 
 def _service_of(location: str) -> str:
-    """The bucket of a URI, or the catalog that a name begins with; nothing for the session's own."""
-    return urlsplit(location).netloc if "/" in location else ".".join(location.split(".")[:-2])
+    """The bucket of a URI, or the catalog that a name begins with; nothing for the session's own, / for paths."""
+    return urlsplit(location).netloc or "/" if "/" in location else ".".join(location.split(".")[:-2])
 
 
 def _ask_once(spark: SparkSession, location: str) -> None:

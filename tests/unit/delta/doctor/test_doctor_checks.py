@@ -178,6 +178,32 @@ def test_tables_on_local_paths(tmp_path: Path) -> None:
     assert all(check.fix for check in checks[1:])
 
 
+@pytest.mark.parametrize("is_configured", [False, True])
+def test_a_path_without_a_scheme_is_sparks_to_look_at_where_hadoop_may_say_where_it_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_configured: bool
+) -> None:
+    """With `fs.defaultFS` it may lie on HDFS: nobody misses it on this disk, and no policy is to be removed."""
+    asked: list[tuple[str, ...]] = []
+
+    def session(subject: DoctorInput, say: object) -> Iterator[Check]:
+        asked.append(subject.locations)
+        yield from ()
+
+    monkeypatch.setattr(doctor_checks, "_session", session)
+    monkeypatch.setattr(doctor_checks, "_NEEDED", frozenset())
+    env = {"PATH": "/nowhere", "SPARK_CONF_DIR": str(tmp_path), "MAINTAINER_HOME": str(tmp_path)}
+    env |= {"HADOOP_CONF_DIR": "/etc/hadoop"} if is_configured else {}
+    others = ("sales.orders", "s3://lake/t")
+    subject = DoctorInput(tmp_path, ("/data/orders", make_table(tmp_path / "t").as_uri(), *others), env=env)
+    told = [check.detail for check in run_checks(subject) if check.name.startswith("table")]
+    if is_configured:
+        assert asked == [("/data/orders", *others)]
+        assert told == ["1 of 1 on local paths can be read"]
+    else:
+        assert asked == [others]
+        assert told == ["1 of 2 on local paths can be read", "/data/orders does not exist"]
+
+
 def test_rights_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = make_table(tmp_path / "t")
     real = os.access

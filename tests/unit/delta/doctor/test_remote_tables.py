@@ -66,7 +66,7 @@ def test_a_store_that_is_away_is_said_once_and_its_tables_are_not_asked_for() ->
 
 def test_a_store_that_turns_out_to_be_away_is_asked_for_the_first_of_its_tables() -> None:
     spark: Any = EmptySession(AWAY)
-    tables = ["s3://gone/a", "s3://gone/b", "s3://gone/c", "lake/local"]
+    tables = ["s3://gone/a", "s3://gone/b", "s3://gone/c"]
     checks = list(check_remote_tables(spark, tables, {}, None))
     assert [(check.name, check.status, check.code) for check in checks] == [("store", Status.FAIL, "T435")]
     assert checks[0].detail == "the object store does not answer at s3://gone/a and 2 more tables"
@@ -160,8 +160,14 @@ def test_a_permission_refused_on_one_path_is_that_tables_own_and_all_others_are_
 
 def test_commits_are_tried_only_in_a_bucket_that_can_be_read() -> None:
     spark: Any = EmptySession(RuntimeError("no such table"))
-    checks = list(check_remote_tables(spark, ["s3://lake/a", "lake/local"], {}, None))
-    assert [check.name for check in checks] == ["table s3://lake/a"]
+    checks = list(check_remote_tables(spark, ["s3://lake/a", "/data/orders"], {}, None))
+    assert [check.name for check in checks] == ["table s3://lake/a", "table /data/orders"]
+
+
+def test_a_silent_file_system_of_paths_without_a_scheme_says_nothing_of_the_catalog() -> None:
+    spark: Any = EmptySession(AWAY)
+    list(check_remote_tables(spark, ["/data/a", "/data/b", "sales.orders"], {}, None))
+    assert spark.statements == ["DESCRIBE DETAIL delta.`/data/a`", "sales.orders"]
 
 
 @pytest.mark.parametrize(
