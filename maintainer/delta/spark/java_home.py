@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from maintainer.delta.spark.installed_versions import installed, spark_line
+from maintainer.delta.spark.installed_versions import pyspark_version, spark_line
 from maintainer.errors import EnvironmentUnfit
 
 SUPPORTED_MAJORS = (17, 21)
@@ -146,7 +146,7 @@ def inspect_java(env: Mapping[str, str] | None = None) -> Java:
         said = _first_lines(output) or f"exit code {exit_code} and no output"
         raise _unfit("the Java that was found does not run", said, executable, code="E601")
     version, major = parsed
-    line = spark_line(installed("pyspark") or "4")
+    line = spark_line(pyspark_version() or "4")
     fitting = (*SUPPORTED_MAJORS, *FURTHER_MAJORS.get(line, ()))
     if major not in fitting:
         spark = line if major in chain(*FURTHER_MAJORS.values()) else "4"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from maintainer.delta.spark import installed_versions
 from maintainer.delta.spark import java_home as java
 from maintainer.errors import EnvironmentUnfit, ExitCode
 
@@ -113,11 +114,20 @@ def test_trimmed_runtime_is_refused(tmp_path: Path, path_env: dict[str, str]) ->
 
 
 @pytest.mark.parametrize(("spark", "fits"), [("4.1.4", False), ("4.2.1", True), (None, False)])
+@pytest.mark.parametrize("has_metadata", [True, False])
 def test_java_25_fits_from_spark_4_2_on(
-    tmp_path: Path, path_env: dict[str, str], monkeypatch: pytest.MonkeyPatch, spark: str | None, fits: bool
+    tmp_path: Path,
+    path_env: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    spark: str | None,
+    fits: bool,
+    has_metadata: bool,
 ) -> None:
+    """Also with a pyspark on PYTHONPATH, of which only its own file says the version."""
     fake_java(tmp_path / "bin", answering("25.0.3"))
-    monkeypatch.setattr(java, "installed", {"pyspark": spark}.get)
+    (tmp_path / "version.py").write_text(f'__version__: str = "{spark}"\n' if spark else "")
+    monkeypatch.setattr(installed_versions, "installed", {"pyspark": spark if has_metadata else None}.get)
+    monkeypatch.setattr(installed_versions, "package_folder", lambda module: tmp_path)
     if fits:
         assert java.inspect_java(path_env).major == 25
         return
