@@ -295,7 +295,10 @@ class ObjectFiles(FileStore):
         self._asked(written, lambda files: files.write(uri, data))
 
     def replace(self, uri: str, data: bytes) -> None:
-        self._answered(lambda: self._bucket.storage.write(self._name(uri), data))
+        def replaced() -> None:
+            self._bucket.storage.write(self._name(uri), data)
+
+        self._asked(replaced, lambda files: files.replace(uri, data))
 
     def read_end(self, file: StoredFile, last_bytes: int) -> bytes:
         """The end of a file which was fetched is there, once, and is returned as it is."""

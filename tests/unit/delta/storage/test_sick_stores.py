@@ -47,6 +47,11 @@ class Hadoop(LocalFiles):
         self.asked.append(uri)
         raise PermissionError(uri)
 
+    def write(self, uri: str, data: bytes) -> None:
+        self.asked.append(uri)
+
+    replace = write
+
 
 @pytest.fixture
 def hadoop() -> Hadoop:
@@ -142,6 +147,18 @@ def test_what_is_refused_is_asked_through_hadoop_and_never_missing(
     server.faults.clear()
     files.write(f"{place}/a", b"text")
     assert files.read(f"{place}/a") == b"text", "the next request goes to the store again"
+
+
+def test_what_may_not_be_written_is_written_through_hadoop(
+    files: ObjectFiles, server: S3Server, hadoop: Hadoop, place: str
+) -> None:
+    rule = sick(server, Fault.REFUSES, "PUT", times=ALWAYS)
+    files.write(f"{place}/a", b"text")
+    files.replace(f"{place}/b", b"text")
+    assert (rule.num_met, hadoop.asked) == (2, [f"{place}/a", f"{place}/b"])
+    files._bucket.through_hadoop = True
+    files.replace(f"{place}/b", b"text")
+    assert (rule.num_met, hadoop.asked[2:]) == (2, [f"{place}/b"])
 
 
 def test_a_body_that_is_shorter_than_the_listing_says_is_not_used(
