@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
+from maintainer.delta.storage.file_store import StoredFile
+from maintainer.delta.vacuum.file_deletion import is_as_planned
 from maintainer.errors import CommitConflict
 from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.table.table_facts import TableRef
+from maintainer.model.table.table_facts import RemovedFile, TableRef
 from tests.support.tables.aged_tables import AgedTable, tree
 from tests.support.tables.bind_mounts import BindMount
 from tests.support.tables.local_vacuum import Vacuuming
@@ -262,3 +264,11 @@ class TestTheVeryFile:
         expected = ["p=1/x.parquet", "p=1/gone.parquet"] if change == "a folder that is a link" else ["p=1/x.parquet"]
         assert (sorted(left), receipt.num_files_deleted) == (sorted(expected), 2 - len(expected))
         assert (table.path / "p=1" / "gone.parquet").exists() == (len(expected) == 2)
+
+    @pytest.mark.parametrize(
+        ("now_ms", "size", "same"), [(1000, 4, True), (1999, 4, True), (2000, 4, False), (1999, 5, False)]
+    )
+    def test_an_untracked_file_is_the_planned_one_by_the_second(self, now_ms: int, size: int, same: bool) -> None:
+        """Planned from a listing with milliseconds; of very many files each is looked at, which gives whole seconds."""
+        planned = RemovedFile("x", 4, 1999, "untracked")
+        assert is_as_planned(planned, StoredFile("gs://b/t/x", size, now_ms, False, False, tag='"a"')) is same
