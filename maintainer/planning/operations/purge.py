@@ -15,7 +15,7 @@ from maintainer.model.plan.steps import Bin, PurgeStep
 from maintainer.model.table.table_facts import DataFile, TableFacts
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.schedule import optimize_is_due
-from maintainer.planning.selection.decision import Decision, Partition
+from maintainer.planning.selection.decision import Decision
 from maintainer.planning.selection.file_selection import (
     deleted_rows_text,
     has_many_deleted_rows,
@@ -61,10 +61,9 @@ def plan_purge(table: TableInput, rewritten: Collection[tuple[str, str]]) -> Dec
             if file.key not in rewritten
             and (has_many_deleted_rows(file, purge.deleted_rows_ratio) or _has_dropped_columns(file, facts, purge))
         ]
-        arranged = [file for file in due if has_row_order(file.tags)]
-        bins += [Bin((file,)) for file in arranged]
-        loose = Partition(partition.values, tuple(file for file in due if file not in arranged))
-        bins += pack_bins(loose.files, max_bin_bytes=optimize.max_file_size_bytes) if loose.files else ()
+        bins += [Bin((file,)) for file in due if has_row_order(file.tags)]
+        loose = (file for file in due if not has_row_order(file.tags))
+        bins += pack_bins(loose, max_bin_bytes=optimize.max_file_size_bytes)
     if not bins:
         return Decision()
     step = PurgeStep(
