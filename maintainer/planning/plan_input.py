@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 from maintainer.model.plan.lanes import Lane
-from maintainer.model.table.table_facts import DataFile, TableFacts, TableRecord
+from maintainer.model.table.table_facts import DataFile, FileKey, TableFacts, TableRecord
 from maintainer.policy.resolve.resolved import ResolvedPolicy
 
 
@@ -48,6 +49,8 @@ class TableInput:
         now_ms: The time of planning, milliseconds since 1970 UTC.
         today: The day of planning in the project's zone, for ``current_date()`` and ``suspend``.
         options: What is set aside for this run.
+        purged: Files of which a purge takes those that the layout leaves. Layouts are decided with them in place: a
+            cube or a partition is as large as it was.
     """
 
     policy: ResolvedPolicy
@@ -56,6 +59,11 @@ class TableInput:
     now_ms: int
     today: date
     options: PlanOptions = PlanOptions()
+    purged: Mapping[FileKey, DataFile] = field(default_factory=dict)
+
+    def without_purged(self, files: Iterable[DataFile]) -> list[DataFile]:
+        """Return those files that nothing takes where the layout takes none of them."""
+        return [file for file in files if file.key not in self.purged]
 
     def with_files(self, files: tuple[DataFile, ...]) -> TableInput:
         """Return the same input for some of the table's files."""

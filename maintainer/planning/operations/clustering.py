@@ -53,15 +53,16 @@ def plan_clustering(table: TableInput) -> Decision:
     bins = list(pack_in_order(chosen.to_cluster, max_bin_bytes=cluster.bin_size_bytes))
     least, full = policy.place_of("optimize.cluster.minCubeSize"), policy.place_of("optimize.cluster.full")
     in_cubes = f"in cubes of {format_size(cluster.min_cube_size_bytes)} or more"
-    left_alone += leave_counted(ReasonCode.SEALED_CUBE, in_cubes, chosen.sealed, least)
-    left_alone += leave_counted(ReasonCode.OTHER_CLUSTERING, "clustered by other columns before", chosen.other, full)
+    sealed, other, done = map(table.without_purged, (chosen.sealed, chosen.other, chosen.done))
+    left_alone += leave_counted(ReasonCode.SEALED_CUBE, in_cubes, sealed, least)
+    left_alone += leave_counted(ReasonCode.OTHER_CLUSTERING, "clustered by other columns before", other, full)
     clustered = "clustered already, no file without a cube beside them"
-    left_alone += leave_counted(ReasonCode.SAME_CLUSTERING, clustered, chosen.done, least)
+    left_alone += leave_counted(ReasonCode.SAME_CLUSTERING, clustered, done, least)
 
     def is_due(file: DataFile) -> bool:
         return cube_of(file) is None or not _is_ours(file, facts.clustering_columns)
 
-    bins, not_worth_it = weigh(policy, bins, is_due, "file not clustered", "files not clustered")
+    bins, not_worth_it = weigh(table, bins, is_due, "file not clustered", "files not clustered")
     left_alone += not_worth_it
     if not bins:
         return Decision(None, tuple(left_alone))

@@ -49,9 +49,9 @@ def plan_compaction(table: TableInput) -> Decision:
     policy, optimize = table.policy, table.policy.optimize
     selection = select_partitions(table)
     parts = [(partition, _sort_files(partition, optimize)) for partition in selection.partitions]
-    left_alone = [*selection.left_alone, *_left_by_files(policy, parts)]
+    left_alone = [*selection.left_alone, *_left_by_files(table, parts)]
     bins = [bin_ for _, part in parts for bin_ in part.bins]
-    bins, not_worth_it = weigh(policy, bins, lambda file: is_small(file, optimize), "small file", "small files")
+    bins, not_worth_it = weigh(table, bins, lambda file: is_small(file, optimize), "small file", "small files")
     left_alone += not_worth_it
     if not bins:
         return Decision(None, tuple(left_alone))
@@ -112,21 +112,21 @@ def _has_fresh_files(
     return any(file.modification_time_ms > last_ms for file in candidates if file.key not in done)
 
 
-def _left_by_files(policy: ResolvedPolicy, parts: list[tuple[Partition, _Sorted]]) -> list[LeftAlone]:
-    optimize = policy.optimize
+def _left_by_files(table: TableInput, parts: list[tuple[Partition, _Sorted]]) -> list[LeftAlone]:
+    policy, optimize = table.policy, table.policy.optimize
     left_alone: list[LeftAlone] = []
     least = policy.place_of("optimize.minFileSize")
-    at_target = [file for _, part in parts for file in part.at_target]
+    at_target = table.without_purged(file for _, part in parts for file in part.at_target)
     large = f"of {format_size(optimize.min_file_size_bytes)} or more"
     left_alone += leave_counted(ReasonCode.AT_TARGET, large, at_target, least)
-    packed = [file for _, part in parts for file in part.packed]
+    packed = table.without_purged(file for _, part in parts for file in part.packed)
     as_left = "as the last compaction left them, nothing new beside them"
     left_alone += leave_counted(ReasonCode.AT_TARGET, as_left, packed, least)
     size = format_size(optimize.max_file_size_bytes)
     left_alone += leave_partitions(
         ReasonCode.NO_PARTNER,
         lambda files, _: f"{count_of(files, 'small file')} with no other left that fits beside it within {size}",
-        [Partition(partition.values, part.alone) for partition, part in parts if part.alone],
+        [Partition(each.values, tuple(alone)) for each, part in parts if (alone := table.without_purged(part.alone))],
         policy.place_of("optimize.maxFileSize"),
     )
     return left_alone
@@ -163,14 +163,14 @@ def sort_whole_partitions(
 
 
 def weigh(
-    policy: ResolvedPolicy, bins: list[Bin], counts: Callable[[DataFile], bool], one_of: str, many_of: str
+    table: TableInput, bins: list[Bin], counts: Callable[[DataFile], bool], one_of: str, many_of: str
 ) -> tuple[list[Bin], list[LeftAlone]]:
     """Apply ``optimize.when``: are the files that would really be rewritten enough to be worth it?
 
     Bins that purge deleted rows do not depend on it: ``when`` weighs the layout, and those rows would stay.
 
     Args:
-        policy: The effective policy.
+        table: With the effective policy.
         bins: What would be rewritten.
         counts: Which of the files count: small ones for compaction, ones not in order for Z-order.
         one_of: What such a file is called.
@@ -179,7 +179,7 @@ def weigh(
     Returns:
         The bins that remain, and what is left alone because it is not worth it.
     """
-    when = policy.optimize.when
+    policy, when = table.policy, table.policy.optimize.when
     counted = [file for bin_ in bins for file in bin_.files if counts(file)]
     size_bytes = sum(file.size_bytes for file in counted)
     unmet: list[tuple[str, str]] = []
@@ -194,9 +194,9 @@ def weigh(
     if not unmet or all(purging):
         return bins, []
     purged = list(compress(bins, purging))
-    dropped = [file for bin_, purges in zip(bins, purging, strict=True) if not purges for file in bin_.files]
-    text = f"not worth it yet: {' and '.join(text for text, _ in unmet)}"
-    return purged, [leave_files(ReasonCode.NOT_WORTH_IT, text, dropped, policy.place_of(unmet[0][1]))]
+    dropped = (file for bin_, purges in zip(bins, purging, strict=True) if not purges for file in bin_.files)
+    text, left = f"not worth it yet: {' and '.join(text for text, _ in unmet)}", table.without_purged(dropped)
+    return purged, [leave_files(ReasonCode.NOT_WORTH_IT, text, left, policy.place_of(unmet[0][1]))] if left else []
 
 
 def _reasons(policy: ResolvedPolicy, bins: list[Bin]) -> tuple[Reason, ...]:

@@ -173,19 +173,19 @@ def plan_zorder(table: TableInput) -> Decision:
         return len(partition.files) == 1 and partition.size_bytes < 2 * optimize.max_file_size_bytes
 
     bins, in_order, single = sort_whole_partitions(selection.partitions, optimize, is_new, is_single)
-    listed = ", ".join(columns)
-    left_alone += leave_counted(ReasonCode.SAME_ZORDER, f"already in Z-order of {listed}", files_of(in_order), origin)
+    listed, ordered = ", ".join(columns), table.without_purged(files_of(in_order))
+    left_alone += leave_counted(ReasonCode.SAME_ZORDER, f"already in Z-order of {listed}", ordered, origin)
     left_alone += leave_partitions(
         ReasonCode.NO_PARTNER,
         lambda files, _: (
             f"{count_of(files, 'file')} alone in a partition: Z-order within one file lets a query skip no file"
         ),
-        single,
+        [each for each in single if table.without_purged(each.files)],
         origin,
     )
     if bins:
         refuse_equal_values(found, facts)
-    bins, not_worth_it = weigh(policy, bins, is_new, "file not in order", "files not in order")
+    bins, not_worth_it = weigh(table, bins, is_new, "file not in order", "files not in order")
     left_alone += not_worth_it
     if not bins:
         return Decision(None, tuple(left_alone))

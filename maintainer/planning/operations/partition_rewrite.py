@@ -59,14 +59,15 @@ def plan_rewrite(table: TableInput) -> Decision:
     bins, done, as_is = sort_whole_partitions(
         selection.partitions, optimize, is_new, lambda partition: _has_its_files(partition, request)
     )
+    written, near_enough = (table.without_purged(files_of(partitions)) for partitions in (done, as_is))
     request_text = describe_request(request)
     enough = f"in partitions that have as many files as asked, {request_text}"
     left_alone = [
         *selection.left_alone,
-        *leave_counted(ReasonCode.SAME_REWRITE, f"already written as asked, {request_text}", files_of(done), origin),
-        *leave_counted(ReasonCode.AT_TARGET, enough, files_of(as_is), origin),
+        *leave_counted(ReasonCode.SAME_REWRITE, f"already written as asked, {request_text}", written, origin),
+        *leave_counted(ReasonCode.AT_TARGET, enough, near_enough, origin),
     ]
-    bins, not_worth_it = weigh(policy, bins, is_new, "file not as asked", "files not as asked")
+    bins, not_worth_it = weigh(table, bins, is_new, "file not as asked", "files not as asked")
     left_alone += not_worth_it
     if not bins:
         return Decision(None, tuple(left_alone))

@@ -15,7 +15,7 @@ from maintainer.planning.operations.clustering import plan_clustering
 from maintainer.planning.operations.compaction import plan_compaction
 from maintainer.planning.operations.full_zorder import plan_zorder
 from maintainer.planning.operations.partition_rewrite import plan_rewrite
-from maintainer.planning.operations.purge import plan_purge
+from maintainer.planning.operations.purge import plan_purge, with_purged
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.schedule import last_rewrite, not_due, optimize_is_due
 from maintainer.planning.selection.decision import Decision, leave_files
@@ -36,8 +36,8 @@ def plan_rewrites(
 ) -> tuple[tuple[RewriteStep, ...], tuple[LeftAlone, ...], SetPropertiesStep | None]:
     """Plan the rewrite that gives the table its layout, and the purge of files which that one does not take.
 
-    Files to be purged are planned for twice, the second time without them: so each file is in one bin of one step,
-    or counted in one reason why it is left alone.
+    The layout is decided on all files, and leaves alone those that the purge does not take: so each file is in one bin
+    of one step, or counted in one reason why it is left alone.
 
     Returns:
         The steps in order, what is left alone, and table properties that a step needs first.
@@ -54,12 +54,9 @@ def plan_rewrites(
     table = table.with_files(files) if updated else table
     files, hot = without_hot(table.facts, table.record, table.now_ms)
     table = table.with_files(files) if hot else table
-    due = optimize_is_due(table)
-    layout = _layout(table, due=due)
-    purge = plan_purge(table, _keys(layout.step)) if due else Decision()
-    if purge.step is not None:
-        purged = _keys(purge.step)
-        layout = _layout(table.with_files(tuple(file for file in files if file.key not in purged)), due=due)
+    table = with_purged(table)
+    layout = _layout(table, due=optimize_is_due(table))
+    purge = plan_purge(table, _keys(layout.step))
     if table.options.by_commands:
         layout = without_commands(table.policy, layout)
         purge = left_by_commands(table.policy, table.facts, purge)
@@ -95,7 +92,7 @@ def _plan_layout(table: TableInput) -> Decision:
             full = zorder is not None and zorder.mode is ZOrderMode.FULL
             if table.options.by_commands and not full:
                 incremental_columns(table.policy, table.facts)
-                return zorder_left_by_commands(table.policy, table.facts)
+                return zorder_left_by_commands(table)
             try:
                 return (plan_zorder if full else plan_incremental)(table)
             except NothingToOrder as equal:

@@ -14,6 +14,7 @@ from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import BatchedStep, ClusterStep, CompactStep, ZOrderStep
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.model.table.table_features import NOT_PERMITTED, NOT_PERMITTED_HELP, WHY_NOT, unsupported_features
+from maintainer.planning.plan_input import TableInput
 from maintainer.planning.selection.decision import Decision, leave_files
 from maintainer.planning.selection.schema_columns import at_version, dropped_columns_digest
 from maintainer.policy.resolve.resolved import ResolvedPolicy
@@ -73,14 +74,14 @@ def without_commands(policy: ResolvedPolicy, layout: Decision) -> Decision:
     return Decision(None, (*layout.left_alone, unsupported))
 
 
-def zorder_left_by_commands(policy: ResolvedPolicy, facts: TableFacts) -> Decision:
+def zorder_left_by_commands(table: TableInput) -> Decision:
     """Leave an incremental Z-order alone: OPTIMIZE puts whole partitions in order, and tags no file."""
     text = (
         "incremental Z-order: no command puts some files of a partition in order and leaves the others; "
         f"set `mode: full`, or {_HELP}"
     )
-    origin = policy.place_of("optimize.zorder")
-    return Decision(None, (leave_files(ReasonCode.NOT_BY_ENGINE, text, facts.files, origin),))
+    files, origin = table.without_purged(table.facts.files), table.policy.place_of("optimize.zorder")
+    return Decision(None, (leave_files(ReasonCode.NOT_BY_ENGINE, text, files, origin),))
 
 
 def left_by_commands(policy: ResolvedPolicy, facts: TableFacts, purge: Decision) -> Decision:

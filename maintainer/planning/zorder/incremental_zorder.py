@@ -128,7 +128,8 @@ def plan_incremental(table: TableInput) -> Decision:
     columns = incremental_columns(policy, facts)
     if options.disabled_by is not None:
         text = f"incremental Z-order is switched off on the table ({options.disabled_by})"
-        return Decision(None, (leave_files(ReasonCode.OFF_ON_TABLE, text, facts.files, options.origin),))
+        files, code = table.without_purged(facts.files), ReasonCode.OFF_ON_TABLE
+        return Decision(None, (leave_files(code, text, files, options.origin),))
     selection = select_partitions(table)
     inside = [file for partition in selection.partitions for file in partition.files]
     target, is_new = _target(policy, columns, facts)
@@ -138,6 +139,7 @@ def plan_incremental(table: TableInput) -> Decision:
         left_alone.append(LeftAlone(Reason(ReasonCode.REQUEST_IGNORED, options.note, options.origin)))
     if target is None:
         # Without a revision nothing is on a curve, and without a second file nothing can be put in order.
+        inside = table.without_purged(inside)
         return Decision(None, (*left_alone, *leave_counted(ReasonCode.NO_PARTNER, _ALONE, inside)))
     scoped = policy.optimize.where or policy.optimize.skip_newest_partitions or policy.optimize.quiet_for_seconds
     settings = ZOrderSettings(
@@ -159,7 +161,7 @@ def plan_incremental(table: TableInput) -> Decision:
     settings, held = _worth_it(policy, settings, candidates)
     chosen = choose_turn(settings, candidates, target, optimized)
     in_turn = frozenset(file.key for file in chosen.batch.files) if chosen else frozenset()
-    left_alone += _left_alone(candidates, chosen, in_turn, settings, optimized, options, held)
+    left_alone += _left_alone(table, candidates, in_turn, settings, optimized, options, held)
     if chosen is None:
         return Decision(None, tuple(left_alone))
     written = target if chosen.planned_turn.revision == target.tag else optimized
@@ -302,8 +304,8 @@ _ALONE = "alone in a partition: Z-order within one file lets a query skip no fil
 
 
 def _left_alone(
+    table: TableInput,
     candidates: Candidates,
-    chosen: Chosen | None,
     in_turn: frozenset[tuple[str, str]],
     settings: ZOrderSettings,
     optimized: Revision,
@@ -312,8 +314,8 @@ def _left_alone(
 ) -> list[LeftAlone]:
     """Every live file of the selected partitions that the turn does not take, each counted once."""
     left_alone: list[LeftAlone] = []
-    waiting = [file for file in candidates.unindexed if file.key not in in_turn]
-    unindexed, most = held or waiting, settings.budget_bytes
+    not_taken = [file for file in candidates.unindexed if file.key not in in_turn]
+    unindexed, most = table.without_purged(not_taken), settings.budget_bytes
     if unindexed:
         code, why = ReasonCode.SAME_ZORDER, ": the strategy `unindexed` is off"
         if held:
@@ -325,11 +327,12 @@ def _left_alone(
             code, why = ReasonCode.WAITS_FOR_TURN, " for later turns"
         text = f"{count_of(len(unindexed), 'unindexed file')}{why}"
         left_alone.append(leave_files(code, text, unindexed, options.origin))
-    too_old, other, origin = candidates.too_old, candidates.other_revision, options.origin
+    several, origin = (candidates.too_old, candidates.alone, candidates.other_revision), options.origin
+    too_old, alone, other = map(table.without_purged, several)
     return [
         *left_alone,
         *leave_counted(ReasonCode.BEFORE_TIMESTAMP, "written before fromTimestamp", too_old, origin, "unindexed file"),
-        *leave_counted(ReasonCode.NO_PARTNER, _ALONE, candidates.alone, origin),
+        *leave_counted(ReasonCode.NO_PARTNER, _ALONE, alone, origin),
         *leave_counted(ReasonCode.SAME_ZORDER, "of the newest revision, which is not worked on", other, origin),
-        *left_on_curve(candidates.on_curve, in_turn, settings, optimized, options),
+        *left_on_curve(candidates.on_curve, in_turn.union(table.purged), settings, optimized, options),
     ]
