@@ -42,9 +42,12 @@ def due_at_ms(every_seconds: int, last_at_ms: int) -> float:
 def last_rewrite(table: TableInput) -> tuple[int | None, str]:
     """Return when anybody last rewrote the table, as far as its records and its log tell, and what happened then.
 
-    Of ours it is the beginning of the run. An auto compaction orders nothing: it does not put off a Z-order.
+    Of ours it is the beginning of the run. An auto compaction orders nothing and purges nothing: it puts off nothing
+    but a compaction.
     """
-    by_others = table.facts.newest_by_others(REWRITING, with_auto=table.policy.optimize.zorder is None)
+    optimize, facts = table.policy.optimize, table.facts
+    does_more = optimize.zorder or optimize.rewrite or optimize.purge or facts.clustering_columns
+    by_others = facts.newest_by_others(REWRITING, with_auto=not does_more)
     return _last(table, table.record.last_optimize_at_ms, "rewrite", by_others)
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from maintainer.model.plan.plan import LeftAlone, TablePlan
 from maintainer.model.plan.reasons import Reason, ReasonCode
+from maintainer.model.plan.steps import StepKind
 from maintainer.model.table.commit_records import TableCommit
 from maintainer.model.table.table_facts import RemovedFile, TableFacts, TableRecord
-from maintainer.policy.resolve.resolved import AutoCompactPolicy
+from maintainer.policy.resolve.resolved import AutoCompactPolicy, PurgePolicy, RewritePolicy, ZOrderMode, ZOrderPolicy
 from tests.support.tables.builders import (
     DAY_MS,
     DAY_SECONDS,
@@ -98,6 +100,24 @@ def test_an_optimize_that_followed_a_write_by_itself_is_called_auto_compaction()
     assert twice(planned) == ["maintained twice: auto compaction by delta-rs:1"]
     said = "auto compaction by delta-rs:1 ran 1h ago, at most every 1d: due in 22h"
     assert [entry.reason.text for entry in planned.left_alone] == [said]
+
+
+@pytest.mark.parametrize(("asked_for", "clustering_columns", "step"), [
+    ({"zorder": ZOrderPolicy(("id",), mode=ZOrderMode.FULL)}, (), StepKind.ZORDER),
+    ({"rewrite": RewritePolicy(num_files=1)}, (), StepKind.REWRITE),
+    ({"purge": PurgePolicy()}, (), StepKind.COMPACT),
+    ({}, ("id",), StepKind.CLUSTER),
+])  # fmt: skip
+def test_an_auto_compaction_puts_off_nothing_but_a_compaction(
+    asked_for: dict[str, Any], clustering_columns: tuple[str, ...], step: StepKind
+) -> None:
+    """It comes each few minutes, orders nothing and purges nothing: else the policy's own step would never be due."""
+    facts = replace(facts_after(("OPTIMIZE", 1)), clustering_columns=clustering_columns)
+    (optimize,) = facts.maintenance_by_others
+    auto = replace(facts, maintenance_by_others=(replace(optimize, is_auto=True),))
+    policy = make_policy(optimize=make_optimize(every_seconds=DAY_SECONDS, **asked_for))
+    assert [each.kind for each in plan(policy, auto).steps] == [step]
+    assert plan(policy, facts).steps == ()
 
 
 def test_a_table_whose_writers_compact_or_vacuum_by_a_property_is_named_unless_the_policy_says_so() -> None:
