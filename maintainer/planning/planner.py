@@ -10,6 +10,7 @@ Notes name the files whose bounds in the log cannot be trusted, as far as the lo
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -79,8 +80,8 @@ def _notes(table: TableInput, steps: Iterable[Step]) -> tuple[Reason, ...]:
     return (*doubtful_notes(table.facts, files), *_maintained_twice(table))
 
 
-_BY_WRITERS = ("delta.autooptimize", "delta.autovacuum")
-"""How the properties begin, in small letters, by which writers compact and vacuum by themselves."""
+_BY_WRITERS = re.compile(r"delta\.(autoOptimize(\.autoCompact)?|autoVacuum.*)", re.IGNORECASE)
+"""The properties by which writers compact and vacuum by themselves; an optimized write rewrites no file."""
 
 
 def _maintained_twice(table: TableInput) -> tuple[Reason, ...]:
@@ -95,7 +96,7 @@ def _maintained_twice(table: TableInput) -> tuple[Reason, ...]:
     parts = [commit.activity for commit in lately]
     ours = {name.lower() for name, _ in managed_properties(policy, facts)}
     for name, value in facts.properties:
-        if name.lower().startswith(_BY_WRITERS) and name.lower() not in ours and value.strip().lower() != "false":
+        if _BY_WRITERS.fullmatch(name) and name.lower() not in ours and value.strip().lower() != "false":
             parts.append(f"{name} is {value}")
     return (Reason(ReasonCode.MAINTAINED_TWICE, f"maintained twice: {'; '.join(parts)}"),) if parts else ()
 

@@ -123,13 +123,21 @@ def test_an_auto_compaction_puts_off_nothing_but_a_compaction(
 def test_a_table_whose_writers_compact_or_vacuum_by_a_property_is_named_unless_the_policy_says_so() -> None:
     properties = (
         ("delta.AutoOptimize.autoCompact", "auto"),
-        ("delta.autoOptimize.optimizeWrite", "FALSE"),
         ("delta.autoVacuum.enabled", "true"),
         ("delta.enableDeletionVectors", "true"),
+        ("delta.autoOptimize", "FALSE"),
+        ("delta.autoOptimize.optimizeWrite", "true"),
     )
     facts = facts_after(properties=properties)
     named = "maintained twice: delta.AutoOptimize.autoCompact is auto; delta.autoVacuum.enabled is true"
     assert twice(plan(make_policy(), facts, NEVER_TOUCHED)) == [named]
     own = replace(make_policy(), auto_compact=AutoCompactPolicy(enabled=False))
     assert twice(plan(own, facts, NEVER_TOUCHED)) == ["maintained twice: delta.autoVacuum.enabled is true"]
-    assert twice(plan(make_policy(), facts_after(properties=properties[1:2]))) == []
+    deprecated = facts_after(properties=(("delta.autoOptimize", "true"),))
+    assert twice(plan(make_policy(), deprecated)) == ["maintained twice: delta.autoOptimize is true"]
+
+
+def test_writers_that_join_rows_before_a_write_rewrite_no_file() -> None:
+    """An optimized write (``optimizeWrite``) shuffles rows before they are written, and touches no older file."""
+    facts = facts_after(properties=(("delta.autoOptimize.optimizeWrite", "true"),))
+    assert twice(plan(make_policy(), facts)) == []
