@@ -15,7 +15,7 @@ from maintainer.model.plan.plan import LeftAlone
 from maintainer.model.plan.reasons import Reason, ReasonCode
 from maintainer.model.plan.steps import SetPropertiesStep, ZOrderStep
 from maintainer.model.plan.zorder_turn import Strategy, ZOrderSettings
-from maintainer.model.table.table_facts import DataFile, TableFacts
+from maintainer.model.table.table_facts import DataFile, FileKey, TableFacts
 from maintainer.planning.curve.curve_files import CurveFile, unindexed_bytes
 from maintainer.planning.curve.revision import Revision, revisions_in
 from maintainer.planning.plan_input import TableInput
@@ -153,10 +153,9 @@ def plan_incremental(table: TableInput) -> Decision:
         from_timestamp_ms=options.from_timestamp_ms,
         partitions=tuple(dict.fromkeys(p.values for p in selection.partitions)) if scoped else None,
         max_turns=MAX_TURNS,
-        budget_bytes=policy.limits.max_bytes,
-        budget_files=policy.limits.max_files,
         request=options.request,
     )
+    settings = _beside_purge(settings, table)
     candidates = sort_candidates(inside, settings, target, optimized, ranges_of(facts, optimized))
     settings, held = _worth_it(policy, settings, candidates)
     chosen = choose_turn(settings, candidates, target, optimized)
@@ -176,7 +175,7 @@ def plan_incremental(table: TableInput) -> Decision:
         max_threads=policy.optimize.max_threads,
         reasons=tuple(reasons),
         planned_turn=chosen.planned_turn,
-        settings=settings,
+        settings=_beside_purge(settings, table, in_turn),
     )
     properties = None
     if is_new and chosen.planned_turn.revision == target.tag:
@@ -286,6 +285,19 @@ def _strategies(options: ZOrderOptions) -> tuple[Strategy, ...]:
     return options.strategies
 
 
+def _beside_purge(
+    settings: ZOrderSettings, table: TableInput, in_turn: frozenset[FileKey] = frozenset()
+) -> ZOrderSettings:
+    """Bound all turns by what the policy's limits leave beside the files that the purge takes if the turn does not."""
+    limits, purged = table.policy.limits, [file for key, file in table.purged.items() if key not in in_turn]
+    most_bytes, most_files = limits.max_bytes, limits.max_files
+    return replace(
+        settings,
+        budget_bytes=None if most_bytes is None else max(0, most_bytes - sum(file.size_bytes for file in purged)),
+        budget_files=None if most_files is None else max(0, most_files - len(purged)),
+    )
+
+
 def _worth_it(
     policy: ResolvedPolicy, settings: ZOrderSettings, candidates: Candidates
 ) -> tuple[ZOrderSettings, tuple[DataFile, ...]]:
@@ -322,7 +334,8 @@ def _left_alone(
             code, why = ReasonCode.NOT_WORTH_IT, ": not worth it yet (optimize.when)"
         elif Strategy.UNINDEXED in settings.strategies and most is not None and unindexed[0].size_bytes > most:
             oldest, limit = format_size(unindexed[0].size_bytes), format_size(most)
-            code, why = ReasonCode.OVER_LIMIT, f": the oldest has {oldest}, limits.maxBytes is {limit}"
+            less = " less the purge" if table.purged else ""
+            code, why = ReasonCode.OVER_LIMIT, f": the oldest has {oldest}, limits.maxBytes{less} is {limit}"
         elif Strategy.UNINDEXED in settings.strategies:
             code, why = ReasonCode.WAITS_FOR_TURN, " for later turns"
         text = f"{count_of(len(unindexed), 'unindexed file')}{why}"

@@ -19,11 +19,14 @@ from maintainer.model.plan.layout_tags import (
 )
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.reasons import ReasonCode
-from maintainer.model.plan.steps import ClusterStep, PurgeStep, RewriteStep, StepKind
-from maintainer.model.table.table_facts import ColumnRanges, DataFile, TableFacts
+from maintainer.model.plan.steps import ClusterStep, PurgeStep, RewriteStep, StepKind, ZOrderStep
+from maintainer.model.plan.zorder_turn import Strategy
+from maintainer.model.table.table_facts import ColumnRanges, DataFile, DeletionVector, TableFacts
 from maintainer.planning.plan_input import TableInput
 from maintainer.planning.planner import plan_table
+from maintainer.planning.zorder.incremental_zorder import next_turn
 from maintainer.policy.resolve.resolved import (
+    LimitsPolicy,
     OptimizePolicy,
     PurgePolicy,
     RewritePolicy,
@@ -47,8 +50,8 @@ from tests.unit.planning.zorder.zorder_plans import known, tagged
 Planned = dict[StepKind, list[list[str]]]
 
 
-def plan(facts: TableFacts, optimize: OptimizePolicy, max_bytes: int | None = None) -> TablePlan:
-    policy = make_policy(optimize=optimize, max_bytes=max_bytes)
+def plan(facts: TableFacts, optimize: OptimizePolicy, limits: LimitsPolicy = LimitsPolicy()) -> TablePlan:  # noqa: B008 (frozen)
+    policy = replace(make_policy(optimize=optimize), limits=limits)
     planned = plan_table(TableInput(policy, facts, NEVER_TOUCHED, NOW_MS, date(2026, 11, 21)))
     assert planned.problem is None, planned.problem
     taken = [file.key for step in planned.rewrites for file in step.files]
@@ -66,6 +69,10 @@ def bins_of(planned: TablePlan) -> Planned:
         step.kind: [[file.path for file in bin_.files] for batch in step.batches for bin_ in batch.bins]
         for step in planned.rewrites
     }
+
+
+def dirty_vector(number: int) -> DeletionVector:
+    return DeletionVector(f"u{number}@1", 1, 40)
 
 
 def left_of(planned: TablePlan) -> list[tuple[ReasonCode, int]]:
@@ -167,11 +174,9 @@ def test_values_that_only_purged_files_have_still_differ() -> None:
 
 
 def test_turns_and_what_waits_for_them_are_the_same_beside_a_purge() -> None:
-    def dirty(file: DataFile) -> DataFile:
-        return replace(file, deletion_vector=make_file(file.path, deleted=1).deletion_vector)
-
     files = [make_file(f"new{number}", size=600, deleted=number < 2, modified_at_ms=number) for number in range(4)]
-    on_curve = [dirty(tagged("c0", "000", 100)), tagged("c1", "001", 100), *(dirty(tagged("s", "01", 5)),)]
+    on_curve = [tagged("c0", "000", 100), tagged("c1", "001", 100), tagged("s", "01", 5)]
+    on_curve[::2] = [replace(file, deletion_vector=dirty_vector(number)) for number, file in enumerate(on_curve[::2])]
     facts = replace(known(*files, *on_curve), column_ranges=ColumnRanges(("id", "day"), {}))
     optimize = make_optimize(zorder=ZOrderPolicy(("id", "day"), batch_bytes=1200), max_size=1000, min_size=1)
     planned = plan(facts, purging(optimize))
@@ -181,11 +186,65 @@ def test_turns_and_what_waits_for_them_are_the_same_beside_a_purge() -> None:
 
 
 def test_a_file_whose_neighbour_in_the_partition_is_purged_is_not_alone() -> None:
-    neighbour = replace(tagged("c", "000", 100), deletion_vector=make_file("c", deleted=1).deletion_vector)
+    neighbour = replace(tagged("c", "000", 100), deletion_vector=dirty_vector(0))
     facts = replace(known(make_file("new", size=600), neighbour), column_ranges=ColumnRanges(("id", "day"), {}))
     planned = plan(facts, purging(make_optimize(zorder=ZOrderPolicy(("id", "day")), max_size=1000, min_size=1)))
     assert bins_of(planned) == {StepKind.ZORDER: [["new"]], StepKind.PURGE: [["c"]]}
     assert planned.left_alone == ()
+
+
+def rewritten_in_a_night(planned: TablePlan, facts: TableFacts) -> tuple[int, int]:
+    """Bytes and files of all turns and of what the purge then still finds."""
+    (step,) = (each for each in planned.steps if isinstance(each, ZOrderStep))
+    purge, files, turn = [each for each in planned.rewrites if each is not step], list(facts.files), step
+    taken: list[DataFile] = []
+    while True:
+        taken += turn.files
+        files = [file for file in files if file not in taken]
+        spent_bytes = sum(file.size_bytes for file in taken)
+        now = replace(facts, files=tuple(files))
+        following = next_turn(step, now, spent_bytes=spent_bytes, spent_files=len(taken))
+        if following is None:
+            break
+        turn = following
+    taken += [file for each in purge for file in each.files if file not in taken]
+    return sum(file.size_bytes for file in taken), len(taken)
+
+
+@pytest.mark.parametrize(
+    ("batch_bytes", "limits", "dirty_new", "rewritten"),
+    [
+        (500, LimitsPolicy(max_bytes=1000), 0, (950, 5)),
+        (5000, LimitsPolicy(max_bytes=1000), 0, (950, 5)),
+        (500, LimitsPolicy(max_files=5), 0, (950, 5)),
+        (5000, LimitsPolicy(max_files=5), 0, (950, 5)),
+        # What a turn takes of the purge's files leaves its room to later turns.
+        (500, LimitsPolicy(max_bytes=1700), 4, (1200, 6)),
+        (500, LimitsPolicy(max_files=8), 4, (1200, 6)),
+        (500, LimitsPolicy(), 0, (1200, 6)),
+    ],
+)
+def test_turns_and_purge_together_stay_within_the_limits_of_the_policy(
+    batch_bytes: int, limits: LimitsPolicy, dirty_new: int, rewritten: tuple[int, int]
+) -> None:
+    new = [make_file(f"new{n}", size=250, deleted=n < dirty_new, modified_at_ms=n) for n in range(4)]
+    on_curve = [replace(tagged(f"c{n}", "000", 100), deletion_vector=dirty_vector(n)) for n in range(2)]
+    facts = replace(known(*new, *on_curve), column_ranges=ColumnRanges(("id", "day"), {}))
+    zorder = ZOrderPolicy(("id", "day"), strategies=(Strategy.UNINDEXED,), batch_bytes=batch_bytes)
+    planned = plan(facts, purging(make_optimize(zorder=zorder, max_size=1000, min_size=1)), limits)
+    assert planned.blocked == ()
+    assert rewritten_in_a_night(planned, facts) == rewritten
+
+
+def test_a_file_that_the_purge_leaves_no_room_for_says_so() -> None:
+    dirty = replace(tagged("c", "000", 100), deletion_vector=dirty_vector(0))
+    facts = replace(known(make_file("new", size=950), dirty), column_ranges=ColumnRanges(("id", "day"), {}))
+    optimize = purging(make_optimize(zorder=ZOrderPolicy(("id", "day")), max_size=1000, min_size=1))
+    planned = plan(facts, optimize, LimitsPolicy(max_bytes=1000))
+    assert bins_of(planned) == {StepKind.PURGE: [["c"]]}
+    assert [left.reason.text for left in planned.left_alone] == [
+        "1 unindexed file: the oldest has 950 B, limits.maxBytes less the purge is 900 B"
+    ]
 
 
 def test_compaction_and_purge_are_done_after_a_night() -> None:
