@@ -116,13 +116,14 @@ def plan(project: Project, spec: RunSpec, *, compare: str | None = None, on_tabl
         ProjectError: A selector cannot be read, or selects nothing.
         EnvironmentUnfit: The engine cannot be used; problems of single tables are in the plan.
     """
-    ref = compare or spec.selection.since
+    ref, comparison = compare or spec.selection.since, None
     with opened_tables(project, spec, "plan") as (project, opened, chosen):
         before = () if ref is None else policies_at(project.loaded, ref)
         new = {} if ref is None else new_policies(project, before, ref)
         request = replace(_plan_request(spec, opened, chosen, on_table), new=new)
         made = narrowed(make_plan(project, opened.engine, request), project.loaded, spec.selection, command="plan")
-        comparison = None if compare is None else compare_plan(project, opened.engine, request, made, before, compare)
+        if compare is not None:
+            comparison = compare_plan(project, opened.engine, request, made, before, compare, spec.budget)
     return MadePlan(fit(project, made, spec.budget), project, comparison)
 
 

@@ -325,7 +325,13 @@ def new_policies(project: Project, before: Sequence[ResolvedPolicy], ref: str) -
 
 
 def compare_plan(
-    project: Project, engine: Engine, request: PlanRequest, made: Plan, before: Sequence[ResolvedPolicy], ref: str
+    project: Project,
+    engine: Engine,
+    request: PlanRequest,
+    made: Plan,
+    before: Sequence[ResolvedPolicy],
+    ref: str,
+    given: Budget,
 ) -> PlanComparison:
     """Plan the tables of a plan by the policies as they were; a table whose policy is the same is not read again.
 
@@ -333,9 +339,10 @@ def compare_plan(
         project: The project as it is now.
         engine: Reads the tables.
         request: What ``made`` was made from.
-        made: The plan by the policies as they are now.
+        made: The plan by the policies as they are now, not fitted into a budget.
         before: The policies at the commit.
         ref: The commit.
+        given: The run's bounds as options say them, which both plans are fitted into.
     """
     now = {name_key(policy.table): policy.digest for policy in project.policies}
     planned = {name_key(table.ref): table for table in made.tables}
@@ -348,5 +355,5 @@ def compare_plan(
     shared = shared_changes(
         shared_values_at(project.loaded, ref), shared_values(find_files(root), root), before, project.policies
     )
-    whole = replace(plan_before, tables=(*plan_before.tables, *same))
+    whole = fit(project, replace(plan_before, tables=(*plan_before.tables, *same)), given)
     return PlanComparison(ref, policy_changes(before, project.policies), whole, shared)
