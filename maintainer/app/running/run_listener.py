@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,6 +99,9 @@ class RunListener:
 
     def problem(self, problem: Problem) -> None:
         """Receive a problem beside the tables, such as a ledger that cannot be written."""
+
+    def round_began(self, names: Collection[str]) -> None:
+        """Receive the tables of a round of a watch by their identifiers, those that are set aside among them."""
 
     def refused(self, table: TablePlan) -> None:
         """Nothing is done to a table that is watched, and no run will say why."""

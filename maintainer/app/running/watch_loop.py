@@ -79,8 +79,8 @@ def watch(
         bounds: When to look again, and when to end.
         switch: Ends the watch.
         monotonic: A clock that never goes back, in seconds.
-        listener: Hears of a table that is refused, when the reason is new and no run will report it, and of a round
-            that is refused, or fails as a whole; the next one comes.
+        listener: Hears of each round's tables; of one that is refused, when the reason is new and no run will report
+            it; and of a round that is refused, or fails as a whole; the next one comes.
 
     Returns:
         What came of it. The code is 5 once a verification failed; from then on nothing is deleted, and the second one
@@ -140,6 +140,7 @@ class _WatchedTables:
         """Forget the tables that no policy names any more."""
         self._tables = frozenset(names)
         self._forget_others()
+        self._listener.round_began(self._tables)
 
     def _forget_others(self) -> None:
         for known in (self._aside, self._codes, self._reported):

@@ -6,7 +6,7 @@ The figures of tables are those that ``status -o prometheus`` writes. Whatever i
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
@@ -92,6 +92,10 @@ class RunMetrics:
         """Take the state of a table that was just planned (milliseconds since 1970 UTC)."""
         self._tables.put(status_row(table, self._past.of(table)), at_ms)
 
+    def round_began(self, names: Collection[str]) -> None:
+        """Forget all tables but these."""
+        self._tables.keep(names)
+
     def event(self, event: ProgressEvent) -> None:
         """Count an event of a run; returns at once."""
         match event:
@@ -158,6 +162,10 @@ class _TableFigures(Collector):
         with self._lock:
             self._rows[row.table] = row
             self._at_ms = at_ms
+
+    def keep(self, names: Collection[str]) -> None:
+        with self._lock:
+            self._rows = {name: row for name, row in self._rows.items() if name in names}
 
     def collect(self) -> Iterable[Metric]:
         """Return the gauges; called by whoever reads the metrics, on a thread of the server."""

@@ -7,7 +7,7 @@ again and again, and applies what is due.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -248,6 +248,11 @@ class WatchOutput(RunListener):
         """Keep the table's state, for the metrics."""
         if self._metrics is not None:
             self._metrics.table_planned(table, now_ms())
+
+    def round_began(self, names: Collection[str]) -> None:
+        """Serve no other tables."""
+        if self._metrics is not None:
+            self._metrics.round_began(names)
 
     def progress(self, plan: Plan) -> AbstractContextManager[ProgressSink | None]:
         return nullcontext(None if self._metrics is None else self._metrics.event)

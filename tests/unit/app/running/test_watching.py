@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import pytest
@@ -27,10 +28,13 @@ STEP = SetPropertiesStep((("a", None),), (("a", "1"),), ())
 
 
 class Refusals(RunListener):
-    """Notes the tables that are refused."""
+    """Notes the tables that are refused, and those of each round."""
 
-    def __init__(self, names: list[str]) -> None:
-        self._names = names
+    def __init__(self, names: list[str], rounds: list[set[str]]) -> None:
+        self._names, self._rounds = names, rounds
+
+    def round_began(self, names: Collection[str]) -> None:
+        self._rounds.append(set(names))
 
     def refused(self, table: TablePlan) -> None:
         self._names.append(table.ref.identifier)
@@ -48,6 +52,7 @@ class Lake:
         self.unsearched: set[str] = set()
         self.vacuums: set[str] = set()
         self.refused: list[str] = []
+        self.rounds: list[set[str]] = []
         self.now = 0.0
         self.looks: list[tuple[float, tuple[str, ...]]] = []
         self.switch = StopSwitch()
@@ -109,9 +114,8 @@ class Lake:
 
     def watch(self, **bounds: object) -> WatchEnd:
         given = WatchBounds(**{"interval_seconds": 10.0, **bounds})  # type: ignore[arg-type] # of the tests' own making
-        return watch(
-            self.policies, self.plan, self.apply, given, self.switch, lambda: self.now, Refusals(self.refused)
-        )  # fmt: skip
+        listener = Refusals(self.refused, self.rounds)
+        return watch(self.policies, self.plan, self.apply, given, self.switch, lambda: self.now, listener)
 
 
 def test_until_idle_ends_when_nothing_is_left() -> None:
@@ -119,6 +123,15 @@ def test_until_idle_ends_when_nothing_is_left() -> None:
     assert lake.watch(until_idle=True) == WatchEnd(rounds=4, runs=3, code=ExitCode.OK)
     assert lake.work == {"a": 0, "b": 0, "c": 0}
     assert [at for at, _ in lake.looks] == [0.0, 10.0, 20.0, 30.0]
+
+
+def test_each_round_names_its_tables_also_those_that_are_set_aside() -> None:
+    lake = Lake({"broken": 1, "dropped": 0})
+    lake.broken.add("broken")
+    lake.watch(max_rounds=2)
+    del lake.work["dropped"]
+    lake.watch(max_rounds=1)
+    assert lake.rounds == [{"broken", "dropped"}, {"broken", "dropped"}, {"broken"}]
 
 
 def test_a_table_that_yields_waits_longer_each_time_and_the_others_go_on() -> None:
@@ -146,7 +159,8 @@ def test_a_table_that_no_policy_names_any_more_is_not_waited_for() -> None:
         return [policy for policy in lake.policies() if not lake.looks or policy.table.identifier != "staging"]
 
     bounds = WatchBounds(10.0, until_idle=True, max_rounds=99)
-    end = watch(policies, lake.plan, lake.apply, bounds, lake.switch, lambda: lake.now, Refusals(lake.refused))
+    listener = Refusals(lake.refused, lake.rounds)
+    end = watch(policies, lake.plan, lake.apply, bounds, lake.switch, lambda: lake.now, listener)
     assert end == WatchEnd(rounds=2, runs=1, code=ExitCode.OK)
 
 

@@ -21,6 +21,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from maintainer.app.planning.make_plan import PlannedTable
 from maintainer.app.project_folders import Project
 from maintainer.app.status.metrics_endpoint import DEFAULT_HOST, MetricsEndpoint, metrics_endpoint
+from maintainer.cli.act.run_commands import WatchOutput
+from maintainer.cli.context import CliContext
 from maintainer.errors import EnvironmentUnfit, ProjectError
 from maintainer.model.plan.plan import TablePlan
 from maintainer.model.run.outcome import TableStatus
@@ -144,6 +146,16 @@ def test_the_last_look_at_each_table(endpoint: MetricsEndpoint) -> None:
     again = scraped(endpoint)
     assert again["maintainer_status_timestamp_seconds", ()] == TEN_PM / 1000 + 5
     assert len(again) == len(served)
+
+
+def test_a_table_that_is_not_watched_any_more_is_not_served(tmp_path: Path, endpoint: MetricsEndpoint) -> None:
+    """A table that was dropped was a problem when it was last looked at, and its alert would stay until a restart."""
+    shown = WatchOutput(CliContext(tmp_path), endpoint.metrics)
+    for name in ("s.dropped", "s.set_aside"):
+        endpoint.metrics.table_planned(look_of(name), TEN_PM)
+    shown.round_began({"s.set_aside", "s.new"})
+    named = {dict(labels)["table"] for _, labels in scraped(endpoint) if "table" in dict(labels)}
+    assert named == {"s.set_aside"}
 
 
 def expressions() -> list[tuple[str, str]]:
