@@ -63,24 +63,27 @@ class PolicyPlaces:
         self._places = places
         self._policies = {policy.table.identifier: policy for policy in policies}
         self._place_of: dict[str, str] = {}
-        self._asked: set[str] = set()
+        self._unasked = dict(self._policies)
         self._lock = threading.Lock()
-        self._all_asked = False
         for name, policy in self._policies.items():
             if policy.table.is_path:
                 self._keep(name, location_of(policy.table))
                 if ":" not in policy.table.location and name in self._place_of:
-                    self._asked.add(name)  # a folder of this machine; a URI is spelled as people write it
+                    del self._unasked[name]  # a folder of this machine; a URI is spelled as people write it
 
     def opened(self, plan: TablePlan, reader: TableReader) -> None:
-        """Take in where a table was found; ask for all others where files of it are to be deleted."""
-        with self._lock:
-            if plan.observed is not None:
-                self._keep(plan.ref.identifier, plan.observed.location)
-                self._asked.add(plan.ref.identifier)
-            if not self._all_asked and any(isinstance(step, VacuumStep) for step in plan.steps):
-                self._ask_for_all(reader)
-                self._all_asked = True
+        """Take in where a table was found; ask for all others where files of it are to be deleted.
+
+        Threads that do so at once share the work. None waits for another: what a catalog does not tell holds up one.
+        """
+        if plan.observed is not None:
+            self._keep(plan.ref.identifier, plan.observed.location)
+            with self._lock:
+                self._unasked.pop(plan.ref.identifier, None)
+        if any(isinstance(step, VacuumStep) for step in plan.steps):
+            while (policy := self._next_unasked()) is not None:
+                with suppress(MaintainerError):  # it reaches no table now; whoever selects it is told
+                    self._keep(policy.table.identifier, reader.location_of(policy.table))
 
     def each_once(self, plans: Iterable[TablePlan]) -> tuple[TablePlan, ...]:
         """Turn the plan of every table that another policy reaches, too, into a problem (T409)."""
@@ -106,16 +109,15 @@ class PolicyPlaces:
             problem=problem, owner=plan.owner, rule_line=plan.rule_line, is_new=plan.is_new,
         )  # fmt: skip
 
-    def _ask_for_all(self, reader: TableReader) -> None:
-        for name, policy in self._policies.items():
-            if name not in self._asked:
-                with suppress(MaintainerError):  # it reaches no table now; whoever selects it is told
-                    self._keep(name, reader.location_of(policy.table))
+    def _next_unasked(self) -> ResolvedPolicy | None:
+        with self._lock:
+            return self._unasked.popitem()[1] if self._unasked else None
 
     def _keep(self, name: str, location: str) -> None:
         place = self._places.place_at(location)
         if place is not None:
-            self._place_of[name] = place
+            with self._lock:
+                self._place_of[name] = place
 
 
 MAX_FOLDERS, MAX_ENTRIES, MAX_UNMANAGED = 100, 2_000, 1_000
