@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -133,18 +134,18 @@ def write_stubs(root: Path, entries: Iterable[InventoryEntry]) -> tuple[Path, ..
             help="name a root with fewer tables",
         )
     written: list[Path] = []
-    taken: set[str] = set()
     for entry in unmanaged:
+        text = stub(entry.table).encode("utf-8")
         slug = re.sub(r"[^A-Za-z0-9_-]+", "_", entry.table.identifier).strip("_.")[-100:].lower() or "table"
-        name = next(name for name in (slug, *(f"{slug}_{n}" for n in range(2, MAX_STUBS + 2))) if name not in taken)
-        taken.add(name)
-        path = root / STUB_FOLDER / f"{name}.yml"
-        if path.exists():
-            continue
+        path = root / STUB_FOLDER / f"{slug}.yml"
+        others = (path.with_name(f"{slug}_{number}.yml") for number in itertools.count(2))
         with writing(path, "a policy"):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, stub(entry.table).encode("utf-8"))
-        written.append(path)
+            while path.exists() and not path.read_bytes().startswith(text):  # of another table
+                path = next(others)
+            if not path.exists():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(path, text)
+                written.append(path)
     return tuple(written)
 
 

@@ -133,6 +133,18 @@ def test_stubs_are_policies_and_never_replace_a_file(tmp_path: Path) -> None:
     )
 
 
+def test_a_table_that_comes_later_gets_a_name_that_no_other_table_has(tmp_path: Path) -> None:
+    """Two tables may give one name, and the first one's file says nothing of the second."""
+    first, second, third = (
+        InventoryEntry(TableRef(name), Care.UNMANAGED, "file:/x", None)
+        for name in ("sales.new_orders", "sales_new.orders", "sales.new.orders")
+    )
+    names = [[path.name for path in write_stubs(tmp_path, entries)] for entries in ([first], [second], [third, first])]
+    assert names == [["sales_new_orders.yml"], ["sales_new_orders_2.yml"], ["sales_new_orders_3.yml"]]
+    assert write_stubs(tmp_path, [third, second, first]) == ()
+    assert {policy.table for policy in loaded(tmp_path, {}).resolved()} == {first.table, second.table, third.table}
+
+
 def test_a_stub_is_two_lines() -> None:
     assert stub(TableRef("sales.new")) == "version: 1\ntable: sales.new\n"
     assert stub(TableRef("./lake/t")) == "version: 1\ntable: ./lake/t\n"
