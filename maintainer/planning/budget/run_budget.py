@@ -73,7 +73,9 @@ def within_budget(plan: Plan, budgets: Budgets, learned: Learned) -> tuple[Plan,
         budgets: Of the run, of owners and of single tables.
         learned: What past runs say.
     """
-    tables = [cut_to(table, budgets.of_table(table.ref), learned) for table in plan.tables]
+    tables = [
+        table if table.is_ledger else cut_to(table, budgets.of_table(table.ref), learned) for table in plan.tables
+    ]
     candidates = [
         candidate
         for table in tables

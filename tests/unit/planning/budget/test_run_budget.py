@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from maintainer.model.plan.plan import Plan, TablePlan
+from maintainer.model.plan.plan import BUILT_IN_POLICY, Plan, TablePlan
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.steps import Batch, CompactStep, SetPropertiesStep, ZOrderStep
 from maintainer.model.plan.zorder_turn import Strategy, ZOrderSettings
@@ -137,6 +137,14 @@ def test_what_a_tables_budget_leaves_is_what_the_run_is_charged_for() -> None:
     assert [bins_of(table) for table in fitted.tables] == [[100], [100, 100]]
     assert not choice.waiting
     assert len(within_budget(plan, Budgets(budgets.run), Learned())[1].waiting) == 1
+
+
+def test_our_own_ledger_has_no_part_in_a_budget_whose_glob_matches_its_name() -> None:
+    ledger = replace(many_bins("state/ledger", 100, 100), policy_file=BUILT_IN_POLICY)
+    plan = made(ledger, many_bins("a", 100, 100))
+    fitted, _ = within_budget(plan, Budgets(tables=(("*", Budget(size_bytes=100 * MIB)),)), Learned())
+    assert [bins_of(table) for table in fitted.tables] == [[100, 100], [100]]
+    assert fitted.tables[0] == ledger
 
 
 def test_the_first_glob_that_matches_is_a_tables_budget() -> None:
