@@ -16,9 +16,10 @@ from maintainer.model.run.outcome import FAILED_STEPS, FAILED_TABLES, RunOutcome
 BUG_CODE = "E699"
 """Code of an exception that nobody foresaw: the table ended by it, the traceback is in the run folder."""
 
-_NOT_DONE = FAILED_TABLES | {TableStatus.NOT_REACHED}
+_NOT_DONE = FAILED_TABLES | {TableStatus.NOT_REACHED, TableStatus.INTERRUPTED}
 """A table that was not reached is no success either: what keeps tables from being started is a failure, or a full
-disk, which may have no table of its own. One that is not supported failed only where a policy names it."""
+disk, which may have no table of its own. One is interrupted in a run that nobody stopped where a job was cancelled from
+outside. One that is not supported failed only where a policy names it."""
 
 
 _GRAVEST_FIRST = (
@@ -44,10 +45,11 @@ def exit_code(outcome: RunOutcome) -> ExitCode:
     """Return the exit code of a run.
 
     5 if a verification failed; 70 if a table ended by a bug of ours; 143 if the run was ended by SIGTERM, 130 by
-    anything else (Ctrl-C, a timeout); 1 if a step or a table failed, or a table was not reached,
-    or the fate of a commit is unknown, or a vacuum left files behind, or the ledger could not be written; if a table
-    was blocked, 6 where the run changed another one, or a part of this one, and 4 where it changed none; else 0. Of the
-    maintenance of our own ledger only a failed verification and a bug count: no table of the user's is worse for more.
+    anything else (Ctrl-C, a timeout); 1 if a step or a table failed or was interrupted alone, or a table was not
+    reached, or the fate of a commit is unknown, or a vacuum left files behind, or the ledger could not be written; if a
+    table was blocked, 6 where the run changed another one, or a part of this one, and 4 where it changed none; else 0.
+    Of the maintenance of our own ledger only a failed verification and a bug count: no table of the user's is worse for
+    more.
     """
     everything = {table.status for table in outcome.tables}
     every_step = {step.status for table in outcome.tables for step in table.steps}
@@ -60,9 +62,7 @@ def exit_code(outcome: RunOutcome) -> ExitCode:
         return ExitCode.BUG
     if outcome.interrupted_by is not None:
         return ExitCode.TERMINATED if "TERM" in outcome.interrupted_by.upper() else ExitCode.INTERRUPTED
-    if TableStatus.INTERRUPTED in tables or StepStatus.INTERRUPTED in steps:
-        return ExitCode.INTERRUPTED
-    if tables & _NOT_DONE or steps & FAILED_STEPS or outcome.problems:
+    if tables & _NOT_DONE or steps & (FAILED_STEPS | {StepStatus.INTERRUPTED}) or outcome.problems:
         return ExitCode.FINDINGS
     if TableStatus.BLOCKED in tables:
         changed = any(table.changed for table in outcome.user_tables)

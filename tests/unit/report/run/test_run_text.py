@@ -149,7 +149,12 @@ def deleted(*, num_files: int, emptied: int = 0, version_after: int | None = Non
         (run_of(TableStatus.FAILED, interrupted_by="SIGINT"), 130),
         (run_of(TableStatus.DONE, interrupted_by="timeout"), 130),
         (run_of(TableStatus.NOT_REACHED, interrupted_by="SIGTERM"), 143),
-        (run_of(TableStatus.INTERRUPTED), 130),
+        # One Spark job was ended from outside, or the run itself held its deletions back: nobody stopped the run.
+        (run_of(TableStatus.INTERRUPTED), 1),
+        (run_of(StepStatus.INTERRUPTED), 1),
+        (run_of(TableStatus.FAILED, TableStatus.INTERRUPTED, TableStatus.NOT_REACHED), 1),
+        (run_of(TableStatus.INTERRUPTED, interrupted_by="maintainer stop"), 130),
+        (run_of(StepStatus.INTERRUPTED, interrupted_by="SIGTERM"), 143),
     ],
 )
 def test_exit_code_of_a_run(outcome: RunOutcome, expected: int) -> None:
