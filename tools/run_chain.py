@@ -82,7 +82,7 @@ def apply_small_table(folder: Path) -> list[str]:
     import pyarrow as pa
     from deltalake import write_deltalake
 
-    from maintainer.cli.main import main
+    from maintainer.cli.main import job
 
     for number in range(FILES):
         rows = pa.table({"id": pa.array(range(number * ROWS, (number + 1) * ROWS), pa.int64())})
@@ -96,10 +96,7 @@ def apply_small_table(folder: Path) -> list[str]:
     try:
         sys.argv = ["maintainer", "apply", "--yes"]
         with chain.noted():
-            main()
-    except SystemExit as end:
-        if end.code:
-            raise
+            job()
     finally:
         sys.argv = arguments
         os.chdir(before)

@@ -271,14 +271,14 @@ def main() -> NoReturn:
         error = ProjectError(f"the output cannot be written: {lost.strerror}", code="E640", help=help)
         click.echo(error.render(), err=True)
         code = code or error.exit_code
-    if code in (ExitCode.INTERRUPTED, ExitCode.TERMINATED):
-        _exit_at_once(code)
-    gc.freeze()  # The interpreter would look through all of them once more before the memory goes back as a whole.
-    sys.exit(code)
+    _exit_at_once(code)
 
 
 def _exit_at_once(code: int) -> NoReturn:
-    """End the process as the interpreter does, but for waiting: a thread may be asking a store that does not answer."""
+    """End the process as the interpreter does, but for waiting.
+
+    A thread may be asking a store that does not answer: of an interrupted run, or of a table that was given up.
+    """
     atexit._run_exitfuncs()  # before these, without a limit, Python would join the threads of executors
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):  # nobody reads it, or it is closed
