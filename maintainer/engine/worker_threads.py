@@ -10,10 +10,13 @@ from __future__ import annotations
 import abc
 import threading
 from collections.abc import Callable
+from concurrent.futures import wait
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from maintainer.engine.protocols import Engine, TableEngine
+from maintainer.engine.side_call import side_call
 
 
 class PoolTask(Protocol):
@@ -29,6 +32,9 @@ TaskT = TypeVar("TaskT", bound=PoolTask)
 MAX_GIVEN_UP = 8
 """Threads that may be left behind; after that something is wrong with the engine, and no other takes their place."""
 
+CANCEL_SECONDS = 1.0
+"""Longest wait for a cancel, which goes on without the one that asked for it."""
+
 
 @dataclass(slots=True)
 class PooledThread(Generic[TaskT]):
@@ -40,7 +46,7 @@ class PooledThread(Generic[TaskT]):
     given_up: bool = False
     broken: BaseException | None = None
     going_on: threading.Lock = field(default_factory=threading.Lock)
-    """Held while the next task is taken and while one is cancelled, so that a cancel reaches only its own task."""
+    """Held while a task is cancelled and while it is put away, so that a cancel reaches only its own task."""
 
 
 @dataclass(slots=True)
@@ -85,15 +91,21 @@ class WorkerThreads(abc.ABC, Generic[TaskT]):
             with self.engine.worker(pooled.name) as worker:
                 while (task := self._take(pooled, worker)) is not None:
                     self._finished(task.work())
-                    with self._lock:
+                    # The task stays until its cancel came back: where that hangs, the thread is given up with it.
+                    with pooled.going_on, self._lock:
                         pooled.task = None
         except BaseException as error:
+            pooled.broken = error
+            self._broke(pooled, pooled.task)
             with self._lock:
-                pooled.broken = error
-                unfinished, pooled.task = pooled.task, None
-            self._broke(pooled, unfinished)
+                pooled.task = None
 
     def _cancel_jobs(self, pooled: PooledThread[TaskT], task: TaskT) -> None:
+        """Cancel what the engine does for a task. Waits a moment at most, for a JVM may not answer; never raises."""
+        if not pooled.going_on.locked():
+            wait([side_call(partial(self._cancel_now, pooled, task), f"{pooled.name}-cancel")], CANCEL_SECONDS)
+
+    def _cancel_now(self, pooled: PooledThread[TaskT], task: TaskT) -> None:
         with pooled.going_on:
             if pooled.task is task:
                 self.engine.cancel(pooled.name)

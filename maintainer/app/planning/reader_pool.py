@@ -6,7 +6,6 @@ Spark jobs are cancelled, its thread is abandoned, and another takes its place.
 
 from __future__ import annotations
 
-import contextlib
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -107,8 +106,7 @@ class ReaderPool(WorkerThreads[_TableRead]):
         if not pooled.given_up:
             self.stages.lasts(f"reading {task.policy.table.identifier}", seconds)
             return
-        with contextlib.suppress(Exception):  # the engine may be gone; the thread is left behind in any case
-            self.engine.cancel(pooled.name)
+        self._cancel_jobs(pooled, task)
         self.give_up(task.policy, f"no answer within {limit:g} s")
         if self._waiting and not self._too_many_given_up():
             self._new_thread().start()

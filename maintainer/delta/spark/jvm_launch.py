@@ -19,7 +19,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from functools import partial
@@ -138,8 +138,7 @@ class EmbeddedJvm:
         from pyspark import SparkContext
 
         records = self.archive.recording is not None
-        with contextlib.suppress(Exception):
-            self.gateway.shutdown()
+        stop_quietly(self.gateway.shutdown)
         if self.process is not None:
             with contextlib.suppress(Exception):
                 self.process.stdin.close()  # the JVM ends by itself when its input does
@@ -251,10 +250,10 @@ def start_spark(embedded: EmbeddedJvm) -> SparkSession:
         ) from error
 
 
-def stop_quietly(spark: SparkSession) -> None:
-    """Stop a session. Never raises."""
-    with contextlib.suppress(Exception):  # the JVM may be gone already
-        spark.stop()
+def stop_quietly(stop: Callable[[], object]) -> None:
+    """Stop a session, or a gateway, and wait for it up to a limit: the JVM may not answer. Never raises."""
+    with contextlib.suppress(Exception):  # a thread does not start once the interpreter ends
+        wait([side_call(stop, "maintainer-stop-java")], STOP_TIMEOUT_SECONDS)
 
 
 def _first_line(error: BaseException) -> str:

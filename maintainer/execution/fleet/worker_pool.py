@@ -9,7 +9,6 @@ workers in their place. It waits for nothing without a limit.
 
 from __future__ import annotations
 
-import contextlib
 import queue
 import threading
 from collections import deque
@@ -177,9 +176,8 @@ class WorkerPool(WorkerThreads[_RunningTable]):
             task, now = self._waiting.popleft(), self.context.clock.monotonic()
             table = TableWorker(task.plan, worker, self.context, TableControl(self.context.switch))
             running = _RunningTable(TableRun(table, task.past, self.results.write_soon), now)
-            with pooled.going_on:
-                pooled.task = running
-                worker.begin_table()
+            worker.begin_table()
+            pooled.task = running
         plan, now_ms = task.plan, self.context.clock.now_ms()
         self.context.tell(TableStarted(now_ms, plan.ref.identifier, len(plan.steps), plan.is_ledger))
         return running
@@ -201,8 +199,7 @@ class WorkerPool(WorkerThreads[_RunningTable]):
             return
         if running.cancelled_at is not None and now - running.last_cancel >= CANCEL_AGAIN_SECONDS:
             running.last_cancel = now
-            with contextlib.suppress(Exception):  # the engine is gone; the grace period decides
-                self._cancel_jobs(pooled, running)
+            self._cancel_jobs(pooled, running)
         if pooled.given_up:
             return
         seconds = running.run.plan.timeout_seconds
@@ -219,12 +216,8 @@ class WorkerPool(WorkerThreads[_RunningTable]):
 
     def _cancel(self, pooled: _Pooled, running: _RunningTable, now: float, reason: str, *, timed_out: bool) -> None:
         running.cancelled_at = running.last_cancel = now
-        control = running.run.worker.control
-        control.cancel(reason, timed_out=timed_out)
-        try:
-            self._cancel_jobs(pooled, running)
-        except Exception as error:  # the engine is gone; the grace period decides
-            control.cancel(f"{reason}; cancelling failed: {type(error).__name__}", timed_out=timed_out)
+        running.run.worker.control.cancel(reason, timed_out=timed_out)
+        self._cancel_jobs(pooled, running)
 
     def _give_up(self, pooled: _Pooled, running: _RunningTable) -> None:
         """Abandon a thread that does not end: report its table without it, and start another worker."""
@@ -240,7 +233,8 @@ class WorkerPool(WorkerThreads[_RunningTable]):
         for step in outcome.steps[known:]:
             number, now_ms = self.context.step_numbers.get(step.step_id, 0), self.context.clock.now_ms()
             self.context.tell(StepFinished(now_ms, outcome.ref.identifier, number, step))
-        self._finished(outcome)
+        if not self.results.has(outcome.ref):  # its cancel alone may hang
+            self._finished(outcome)
         if self._too_many_given_up():
             self.context.switch.halt(f"{MAX_GIVEN_UP} tables did not end when cancelled")
         elif (self._waiting or self._batches) and self.context.switch.halt_reason is None:

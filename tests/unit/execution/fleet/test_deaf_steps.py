@@ -68,6 +68,30 @@ def test_a_thread_that_does_not_come_back_is_given_up_and_may_never_commit(
     assert slow.version == (1 if station == "write" else 2)
 
 
+@pytest.mark.parametrize("comes_back", [False, True], ids=["deaf", "ends by itself"])
+def test_an_engine_that_does_not_answer_a_cancel_holds_up_its_table_alone(run: Run, comes_back: bool) -> None:
+    """A frozen JVM: the next table is done by another thread."""
+    slow = run.lake.table("a", (1,), (2,))
+    others = run.small_tables("b", "c")
+    release, cancel = threading.Event(), run.lake.cancel
+
+    def without_answer(name: str) -> None:
+        cancel(name)
+        run.pass_seconds(0.2)
+        assert release.wait(60)
+
+    def hook(at: Station) -> None:
+        run.pass_seconds(0.05)
+        run.wait_for_cancel()
+        assert comes_back or release.wait(60)
+
+    run.lake.cancel = without_answer  # type: ignore[method-assign]
+    run.lake.at("write", hook, table="a", times=1)
+    run.lake.at("write", lambda at: come_back(release), table="c")
+    outcome = run(plan_all(plan_of(slow, compact(slow), timeout_seconds=0), *others))
+    assert by_table(outcome) == {"a": "failed", "b": "done", "c": "done"}
+
+
 def test_a_table_that_is_given_up_and_then_ends_by_itself_is_one_failure(run: Run) -> None:
     """Two are allowed to fail before no more are started: the second end of the first table is no second failure."""
     slow = run.lake.table("a", (1,), (2,))
