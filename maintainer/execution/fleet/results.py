@@ -94,7 +94,7 @@ class Results:
         )
 
     def _table(self, table: TablePlan) -> TableOutcome:
-        return self.context.journal.fold.outcome(table, _UNFINISHED, is_broken_off=False)
+        return self.context.journal.fold.outcome(table, _UNFINISHED, None)
 
     def write(self, outcome: RunOutcome | None = None) -> None:
         """Replace ``results.json``, now.

@@ -52,6 +52,7 @@ from maintainer.model.table.table_facts import TableRef
 
 DIED_CODE = "C712"
 DIED_HELP = "run `maintainer apply`: it finds out what is not known yet, and goes on"
+_GOES_ON = Problem(DIED_CODE, "the run is still going on", help="look again when it is over")
 
 
 def _found_none(result: Result) -> bool:
@@ -239,27 +240,27 @@ class RunFold:
             self.run_id, self.started_at_ms, seconds, (), self.stopped_by, end, preparation=self.preparation
         )
 
-    def outcome(self, plan: TablePlan, unfinished: Unfinished, *, is_broken_off: bool = True) -> TableOutcome:
+    def outcome(self, plan: TablePlan, unfinished: Unfinished, end: RunEnd | None = RunEnd.DIED) -> TableOutcome:
         """Return what came of a table.
 
         Args:
             plan: As it was applied, the same in each call.
             unfinished: What is wrong where it has not ended, the same in each call.
-            is_broken_off: A step that has not ended is shown, as one in which its run died.
+            end: What became of the run, by which a step is shown that has not ended; None shows none.
         """
         with self._lock:
             known = self._outcomes.setdefault(plan.ref.identifier, {})
             if plan.ref not in known:
-                known[plan.ref] = self._outcome(plan, unfinished, is_broken_off)
+                known[plan.ref] = self._outcome(plan, unfinished, end)
             return known[plan.ref]
 
-    def _outcome(self, plan: TablePlan, unfinished: Unfinished, is_broken_off: bool) -> TableOutcome:
+    def _outcome(self, plan: TablePlan, unfinished: Unfinished, end: RunEnd | None) -> TableOutcome:
         records = {plan.step_id(planned): planned for planned in plan.steps}
         steps = tuple(
-            record.judged(_step(step_id, planned, record))
+            record.judged(_step(step_id, planned, record, end))
             for step_id, planned in records.items()
             if (record := self.steps.get(step_id)) is not None
-            and (record.finished or (record.intents and is_broken_off))
+            and (record.finished or (record.intents and end is not None))
         )
         table = self.ended.get(plan.ref)
         if table is not None:
@@ -287,15 +288,14 @@ def recorded_outcome(plan: Plan, events: Iterable[RunEvent], end: RunEnd) -> Run
         Problem("C713", why.format("before this table was started"), help=DIED_HELP),
     )
     if end is RunEnd.RUNNING:
-        why, help = "the run is still going on", "look again when it is over"
-        unfinished = (Problem(DIED_CODE, why, help=help), Problem("C713", why, help=help))
-    return replace(fold.run(end), tables=tuple(fold.outcome(table, unfinished) for table in plan.tables))
+        unfinished = (_GOES_ON, replace(_GOES_ON, code="C713"))
+    return replace(fold.run(end), tables=tuple(fold.outcome(table, unfinished, end) for table in plan.tables))
 
 
-def _step(step_id: str, planned: Step, record: StepRecord) -> StepOutcome:
+def _step(step_id: str, planned: Step, record: StepRecord, end: RunEnd | None) -> StepOutcome:
     """Make the outcome of a step: as its run saw it end, and what later runs found out; or as it was broken off."""
     if record.finished is None:
-        return _broken_off(step_id, planned, record)
+        return _broken_off(step_id, planned, record, end)
     own = [result for result in record.landed if not isinstance(result, Settled)]
     assertions, commits = tuple(record.assertions), record.commits(own)
     step = replace(record.finished.outcome, commits=commits, assertions=assertions)
@@ -317,12 +317,14 @@ def _step(step_id: str, planned: Step, record: StepRecord) -> StepOutcome:
     return replace(step, status=status, commits=(*step.commits, *receipts), note=_joined(step.note, note or None))
 
 
-def _broken_off(step_id: str, planned: Step, record: StepRecord) -> StepOutcome:
+def _broken_off(step_id: str, planned: Step, record: StepRecord, end: RunEnd | None) -> StepOutcome:
     """Make the outcome of a step in which its run died, or goes on."""
     status = StepStatus.INTERRUPTED
     failed = next((check for check in record.checks.values() if check.result == Verdict.FAIL), None)
     if failed is not None:
         status, error = StepStatus.VERIFY_FAILED, _failed_check(failed)
+    elif end is RunEnd.RUNNING:
+        error = _GOES_ON
     elif isinstance(planned, VacuumStep):
         error = Problem(DIED_CODE, _of_deletion(record, planned.done_to_files), help=DIED_HELP)
     else:
