@@ -19,12 +19,12 @@ from maintainer.delta.log.table_place import StoragePlaces
 from maintainer.journal.folder.atomic_files import read_document, reading_runs
 from maintainer.journal.folder.run_folder import latest_time_ms, run_folders
 from maintainer.journal.ledger.ledger_rows import LedgerRow, rows_of
-from maintainer.journal.memory.past_runs import MAX_RUNS_READ, PastRun, past_runs
+from maintainer.journal.memory.past_runs import MAX_RUNS_READ, PastRun, past_runs, read_record
 from maintainer.journal.memory.table_records import remembered
 from maintainer.model.plan.plan import Problem
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.history_rows import HistoryRow
-from maintainer.model.run.outcome import ENDED_STEPS, RunOutcome, StepStatus
+from maintainer.model.run.outcome import ENDED_STEPS, RunEnd, RunOutcome, StepStatus
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.table_names import absolute_path, is_called, is_uri, name_key
 from maintainer.report.run.outcome_text import said_of
@@ -213,12 +213,16 @@ def _fate_of(file: str, run: PastRun, row: LedgerRow) -> str | None:
     if planned is None:
         return None
     steps = (step for each in run.outcome.tables for step in each.steps if step.step_id == row.step_id)
-    remaining = next((step.vacuum.remaining for step in steps if step.vacuum is not None), ())
+    receipt = next((step.vacuum for step in steps if step.vacuum is not None), None)
+    remaining = () if receipt is None else receipt.remaining
     kept = next((text for text in remaining if text == planned.path or text.startswith(f"{planned.path} (")), None)
-    if not row.num_files_removed or kept is not None:
+    verb = f"moved into the trash for {format_duration(step.trash_seconds)}" if step.trash_seconds else "deleted"
+    if receipt is None and _is_open(run, row.step_id):
+        still = "still goes on" if run.outcome.end is RunEnd.RUNNING else "was broken off, and the next apply finds out"
+        fate = f"perhaps {verb} (the deletion {still}): {planned.path}"
+    elif not row.num_files_removed or kept is not None:
         fate = f"was planned to be deleted and stayed: {kept or planned.path}"
     else:
-        verb = f"moved into the trash for {format_duration(step.trash_seconds)}" if step.trash_seconds else "deleted"
         if row.num_files_removed + len(remaining) < len(step.files):  # some were gone before, or it was stopped
             verb = f"perhaps {verb}, as {row.num_files_removed:,} of {len(step.files):,} planned files"
         fate = f"{verb}: {planned.path}"
@@ -226,6 +230,12 @@ def _fate_of(file: str, run: PastRun, row: LedgerRow) -> str | None:
     since = "last changed" if planned.kind == "untracked" else "removed from the table"
     at = when(planned.removed_at_ms, UTC)
     return f"{fate}; {since} {version}{at}; decided by {step.decided_by}, policy {table.source}"
+
+
+def _is_open(run: PastRun, step_id: str) -> bool:
+    """Whether a step began a deletion of which nobody has looked up yet how it ended."""
+    record = read_record(run.folder, with_plan=False).fold.steps.get(step_id)
+    return record is not None and bool(record.open_intents)
 
 
 def _is_meant(file: str, location: str, path: str) -> bool:

@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 
 from maintainer.app.lookback.run_history import HistoryQuery, recorded_rows
+from maintainer.journal.journal import Journal
+from maintainer.model.plan.plan import TablePlan
 from maintainer.model.plan.plan_document import to_json
 from maintainer.model.plan.steps import VacuumStep
 from maintainer.model.run.outcome import run_to_json
 from maintainer.model.run.receipts import VacuumReceipt
+from maintainer.model.run.run_events import CommitEnd, Deleting, Intent, Settled
+from maintainer.model.table.commit_records import CommitStamp
 from maintainer.model.table.table_facts import RemovedFile
 from tests.support.runs import sample_plans, sample_runs
 
@@ -22,8 +26,8 @@ PLANNED = (
 )
 
 
-def runs_with(runs: Path, receipt: VacuumReceipt | None, *, trash_seconds: int = 0) -> Path:
-    """A folder of one run, whose vacuum was to delete two files."""
+def planned_deletion(trash_seconds: int = 0) -> TablePlan:
+    """The vacuum of a table was to delete two files."""
     orders = sample_plans.orders()
     assert orders.observed is not None
     steps = tuple(
@@ -32,12 +36,16 @@ def runs_with(runs: Path, receipt: VacuumReceipt | None, *, trash_seconds: int =
         else step
         for step in orders.steps
     )
-    table = replace(orders, steps=steps, observed=replace(orders.observed, location="s3://lake/sales/orders"))
+    return replace(orders, steps=steps, observed=replace(orders.observed, location="s3://lake/sales/orders"))
+
+
+def runs_with(runs: Path, receipt: VacuumReceipt | None, *, trash_seconds: int = 0) -> Path:
+    """A folder of one run that came to its end."""
     run = sample_runs.good_run()
     done = replace(run.tables[0], steps=(replace(sample_runs.vacuum_done(), vacuum=receipt),))
     folder = runs / sample_runs.RUN
     folder.mkdir(parents=True)
-    (folder / "plan.json").write_text(to_json(sample_plans.plan(table)))
+    (folder / "plan.json").write_text(to_json(sample_plans.plan(planned_deletion(trash_seconds))))
     (folder / "results.json").write_text(run_to_json(replace(run, tables=(done,))))
     return runs
 
@@ -88,4 +96,31 @@ def test_what_became_of_it_is_what_the_run_recorded(
     tmp_path: Path, receipt: VacuumReceipt | None, trash_seconds: int, said: str
 ) -> None:
     (fate,) = fates(runs_with(tmp_path, receipt, trash_seconds=trash_seconds), "x.parquet")
+    assert fate.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ("goes on", "perhaps deleted (the deletion still goes on): x.parquet; last changed 2"),
+        ("killed", "perhaps deleted (the deletion was broken off, and the next apply finds out): x.parquet; last chan"),
+        ("looked up", "was planned to be deleted and stayed: x.parquet; "),
+    ],
+)
+def test_of_a_deletion_that_was_broken_off_it_is_not_known(tmp_path: Path, state: str, said: str) -> None:
+    journal = Journal.open(tmp_path, sample_runs.RUN, lambda: sample_plans.TEN_PM)
+    table = planned_deletion()
+    journal.folder.write_plan(to_json(sample_plans.plan(table)))
+    journal.folder.write_results(run_to_json(replace(sample_runs.good_run(), tables=())))
+    (step_id,) = (table.step_id(step) for step in table.steps if isinstance(step, VacuumStep))
+    of_table = (sample_plans.TEN_PM, table.ref.identifier, "id", "s3://lake/sales/orders")
+    stamp = CommitStamp(sample_runs.RUN, step_id, 0, "sha256:0")
+    journal.record(Intent(*of_table, stamp, "vacuum", 8, proven=True, num_files=2))
+    if state == "looked up":
+        journal.record(Settled(*of_table, stamp, "vacuum", CommitEnd.NOT_LANDED, by="20261122T220000Z-0000"))
+    else:
+        journal.record(Deleting(*of_table, step_id, 1, 2))
+    if state != "goes on":
+        journal._log.close()
+    (fate,) = fates(tmp_path, "x.parquet")
     assert fate.startswith(said)
