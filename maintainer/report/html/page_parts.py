@@ -188,10 +188,9 @@ def proof_tiles(work: WorkDone) -> Iterator[Tile]:
     if work.bytes_removed:
         yield format_size(work.bytes_removed), "read and written again", None
     if work.commits_with_proof:
-        all_proven = work.commits_proven == work.commits_with_proof
         figure = f"{work.commits_proven:,} of {work.commits_with_proof:,}"
         when = "" if work.proofs_after_commit else " before commit"
-        yield figure, f"rewrites proven{when}", Role.GOOD if all_proven else Role.BAD
+        yield figure, f"rewrites proven{when}", Role.BAD if work.steps_wrong else Role.GOOD
     if work.checks:
         mood = Role.BAD if work.checks_failed else Role.GOOD if work.checks_passed == work.checks else Role.WARN
         yield f"{work.checks_passed:,} of {work.checks:,}", "checks passed", mood

@@ -36,14 +36,15 @@ def proof_words(tables: Iterable[TableOutcome]) -> Iterator[str]:
     """Say for people who do not read logs how it is known that no row was lost; nothing where nothing was rewritten."""
     steps = [step for table in tables for step in table.steps]
     proofs = [proof for step in steps for proof in step.proofs]
-    if not proofs:
-        return
     rows, work = sum(proof.read.rows for proof in proofs), WorkDone(steps)
-    wrong = sum(not proof.holds for proof in proofs)
-    result = "none differed" if not wrong else f"{wrong:,} differed, see above"
-    yield from _when_compared(proofs)
-    was = "was" if len(proofs) == 1 else "were"
-    yield f"{count_of(len(proofs), 'rewrite')} by maintainer with {count_of(rows, 'row')} {was} compared: {result}."
+    if not proofs and not work.steps_wrong:
+        return
+    if proofs:
+        yield from _when_compared(proofs)
+        was, result = "was" if len(proofs) == 1 else "were", "" if work.steps_wrong else ": none differed"
+        yield f"{count_of(len(proofs), 'rewrite')} by maintainer with {count_of(rows, 'row')} {was} compared{result}."
+    if work.steps_wrong:
+        yield f"In {count_of(work.steps_wrong, 'step')} a verification failed, see above."
     if work.checks:
         left = work.checks - work.checks_passed
         rest = "all passed" if not left else f"{work.checks_passed:,} passed, {left:,} did not"
@@ -98,9 +99,7 @@ def is_praised(tables: Sequence[TableOutcome], quarantined: Container[str], foun
     """
     if any(table.ref.identifier in quarantined for table in tables) or any(row.proof == "fail" for row in found):
         return False
-    steps = [step for table in tables for step in table.steps]
-    proofs = [proof for step in steps for proof in step.proofs]
-    return all(proof.holds for proof in proofs) and not any(step.status is StepStatus.VERIFY_FAILED for step in steps)
+    return not WorkDone.of_tables(tables).steps_wrong
 
 
 def did_text(step: StepOutcome) -> str:

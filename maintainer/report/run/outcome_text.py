@@ -98,6 +98,7 @@ class WorkDone:
 
     ``files_deleted`` left the storage: from the table's folder, or from the trash. ``files_moved`` went to the trash,
     where they still take room. ``proofs_after_commit`` are those of Delta's own commands, which commit first.
+    ``steps_wrong`` failed a verification: a proof that failed before its commit is in none.
     """
 
     def __init__(self, steps: Iterable[StepOutcome]) -> None:
@@ -115,6 +116,9 @@ class WorkDone:
         self.bytes_moved = sum(vacuum.bytes_deleted for vacuum in into_trash)
         self.commits_proven = sum(proof.holds for proof in proofs)
         self.commits_with_proof = len(proofs)
+        self.steps_wrong = sum(
+            step.status is StepStatus.VERIFY_FAILED or not all(proof.holds for proof in step.proofs) for step in steps
+        )
         self.proofs_after_commit = sum(proof.after_commit for proof in proofs)
         self.checks = len(outcomes)
         self.checks_passed, self.checks_failed = outcomes.count(Verdict.PASS), outcomes.count(Verdict.FAIL)

@@ -10,14 +10,17 @@ import pytest
 from maintainer.model.plan.plan import Plan, TablePlan
 from maintainer.model.plan.reasons import ReasonCode
 from maintainer.model.plan.zorder_turn import LayoutFigures
-from maintainer.model.run.outcome import RunOutcome, StepOutcome, TableOutcome, TableStatus
+from maintainer.model.run.outcome import RunOutcome, StepOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.table.storage_facts import file_sizes
 from maintainer.model.table.table_facts import FilesSeen, LayoutBoxes, TableRef
 from maintainer.report.document.blocks import Tiles
 from maintainer.report.html.fleet_view import fleet_tables, fleet_view
 from maintainer.report.html.page import coded, render_page
+from maintainer.report.html.page_parts import proof_tiles
 from maintainer.report.html.run_view import MAX_TABLES_WITH_DETAILS, ReportProject, run_view, table_views
 from maintainer.report.html.table_past import PastPoint, TableTimeline, past_of
+from maintainer.report.run.outcome_text import WorkDone
+from maintainer.report.style import Role
 from maintainer.report.text_layout import printable
 from tests.support.runs import sample_plans
 from tests.support.runs import sample_runs as samples
@@ -236,6 +239,21 @@ def test_a_page_does_not_say_that_no_row_was_lost_where_a_check_failed() -> None
         fleet = render_page(fleet_view([(sample_plans.full_plan(), outcome)], UTC))
         for page in (run_page(outcome), fleet):
             assert ("No rewrite lost a row" in page, "What was proven, and by whom" in page) == (proven, not proven)
+
+
+@pytest.mark.parametrize("beside", [True, False], ids=["beside a proof", "alone"])
+def test_a_proof_that_failed_before_its_commit_counts(beside: bool) -> None:
+    """No commit has it: those that landed were all proven."""
+    run = samples.good_run()
+    proven = run.tables[0]
+    wrong = replace(proven.steps[1], commits=(), assertions=(), status=StepStatus.VERIFY_FAILED)
+    other = replace(proven, ref=TableRef("b"), steps=(wrong,), status=TableStatus.VERIFY_FAILED)
+    outcome = replace(run, tables=(proven, other) if beside else (other,))
+    for page in (run_page(outcome), render_page(fleet_view([(sample_plans.full_plan(), outcome)], UTC))):
+        assert "In 1 step a verification failed, see above." in said(page)
+        assert "none differed" not in said(page)
+    (tile,) = [mood for _, text, mood in proof_tiles(WorkDone.of_run(outcome)) if "proven" in text] or [Role.BAD]
+    assert tile is Role.BAD
 
 
 def test_commands_in_texts_are_code_and_nothing_else_is_let_through() -> None:
