@@ -58,6 +58,7 @@ from maintainer.app.status.status_look import StatusLook, auto_compact_of, look_
 from maintainer.engine.process_loss import is_engine_lost
 from maintainer.engine.protocols import Engine, worker_name
 from maintainer.engine.session_options import SILENT
+from maintainer.errors import EnvironmentUnfit
 from maintainer.execution.cancellation import TERMINATED, StopSwitch, signals_stop
 from maintainer.execution.run_context import Clock
 from maintainer.journal.journal import Journal
@@ -375,7 +376,7 @@ def _finish(
         listener.problem(problem)
     result = RunResult(outcome, to_do, journal.folder.path, (*problems, *outcome.problems))
     listener.finished(result)
-    with suppress(OSError):  # the run is over, and has said how it ended
+    with suppress(OSError, EnvironmentUnfit):  # the run is over, and has said how it ended
         for problem in in_a_row(project.runs_dir, outcome):
             listener.problem(problem)
     return result

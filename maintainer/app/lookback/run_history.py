@@ -52,6 +52,7 @@ def in_a_row(runs_dir: Path, outcome: RunOutcome) -> list[Problem]:
 
     Raises:
         OSError: The runs cannot be read.
+        EnvironmentUnfit: E641, another version wrote them.
     """
     records, places = remembered(runs_dir), StoragePlaces()
     problems: list[Problem] = []

@@ -23,7 +23,7 @@ from maintainer.app.running.watch_loop import WatchBounds, WatchEnd
 from maintainer.app.selection.chosen_tables import ChosenTables
 from maintainer.app.selection.run_spec import RunSpec
 from maintainer.engine.process_loss import engine_gone
-from maintainer.errors import CommitNotLanded, ExitCode, MaintainerError, VerifierUnfit
+from maintainer.errors import CommitNotLanded, EnvironmentUnfit, ExitCode, MaintainerError, VerifierUnfit
 from maintainer.execution.cancellation import StopSwitch
 from maintainer.journal.ledger.ledger_pending import OLD_ROWS, PENDING_FILE
 from maintainer.model.plan.plan import Plan, Problem
@@ -115,6 +115,17 @@ def test_a_table_that_always_fails_keeps_no_other_from_being_maintained(watched:
     assert watched.statuses[:2] == [{"s.bad": "failed", "s.good": "not_reached"}, {"s.good": "done"}]
     assert watched.statuses[2:] == [{"s.bad": "failed", "s.good": "up_to_date"}] * (watch_loop.MAX_TRIES - 1)
     assert end.code is ExitCode.FINDINGS
+
+
+def test_a_state_that_cannot_be_read_changes_no_end_of_a_run(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nights in a row are said last: by then the run is over, and has said how it ended."""
+
+    def unreadable(runs_dir: Path, outcome: object) -> list[Problem]:
+        raise EnvironmentUnfit("another version wrote it", code="E641", where=str(runs_dir))
+
+    monkeypatch.setattr(operations, "in_a_row", unreadable)
+    watched("a")
+    assert (watched.statuses, watched.failures) == ([{"s.a": "done"}], [])
 
 
 def test_a_run_without_time_left_is_not_the_end_of_the_watch(watched: Watched) -> None:
