@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -46,6 +47,8 @@ MAX_ROWS_READ = 100_000
 
 MAX_KEYS_READ = 2_000_000
 """Steps that a rebuild compares: 2,000 tables every night for two years."""
+
+_ESCAPE = re.compile(r"\\u(d[89a-f][0-9a-f]{2})")
 
 LEDGER_SCHEMA = ", ".join(f"`{name}` {kind}" for name, kind in LEDGER_COLUMNS)
 """Columns of the ledger, as Spark's DDL."""
@@ -127,7 +130,7 @@ class LedgerTable:
 
         def newest(frame: DataFrame) -> list[Row]:
             if table is not None:
-                named = functions.col("table") == functions.lit(table)
+                named = functions.col("table") == functions.lit(_written(table))
                 frame = frame.where(named | (functions.col("table_id") == functions.lit(table_id)))
             in_order = frame.orderBy(functions.col("started_at").desc(), functions.col("step_id").desc())
             return in_order.limit(max(0, min(limit, MAX_ROWS_READ))).collect()
@@ -142,7 +145,7 @@ class LedgerTable:
             of_run = frame.where(functions.col("run_id") == functions.lit(run_id))
             return of_run.select("step_id").distinct().limit(MAX_ROWS_READ).collect()
 
-        return frozenset(str(row[0]) for row in self._ask(steps))
+        return frozenset(_read(row[0]) for row in self._ask(steps))
 
     def contents(self) -> LedgerContents:
         """Which rows there are, by run and step, and at which version; see ``LedgerStore.contents``."""
@@ -163,7 +166,7 @@ class LedgerTable:
                 allowed=f"{MAX_KEYS_READ:,}",
                 help="it is not lost: nothing needs to be rebuilt",
             )
-        return LedgerContents(versions[0] if versions else -1, frozenset((str(key[0]), str(key[1])) for key in keys))
+        return LedgerContents(versions[0] if versions else -1, frozenset((str(run), _read(step)) for run, step in keys))
 
     def append_missing(self, rows: Sequence[LedgerRow], *, after_version: int) -> None:
         """Append rows that were missing at a version; see ``LedgerStore.append_missing``.
@@ -270,12 +273,22 @@ def _digest(rows: Sequence[LedgerRow]) -> str:
 def _values(row: LedgerRow) -> tuple[Any, ...]:
     """A row in the order of the columns."""
     started = datetime.fromtimestamp(row.started_at_ms / 1000, tz=UTC)
-    return tuple(started if name == STARTED_AT else getattr(row, name) for name, _ in LEDGER_COLUMNS)
+    return tuple(started if name == STARTED_AT else _written(getattr(row, name)) for name, _ in LEDGER_COLUMNS)
+
+
+def _written(value: Any) -> Any:  # noqa: ANN401 (of any column)
+    """A value as a column takes it: bytes of a folder's name that are not UTF-8 become escapes."""
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+
+
+def _read(value: Any) -> Any:  # noqa: ANN401 (of any column)
+    """The value that `_written` was given: rows are told apart by the names of tables in them."""
+    return _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), value) if isinstance(value, str) else value
 
 
 def _row_of(values: dict[str, Any]) -> LedgerRow:
     started = values.pop(STARTED_AT)
     # A naive timestamp is in the zone of this process, as Spark hands it to Python.
     started_at_ms = 0 if started is None else round(started.timestamp() * 1000)
-    columns: Any = {name: values.get(name) for name, _ in LEDGER_COLUMNS if name != STARTED_AT}
+    columns: Any = {name: _read(values.get(name)) for name, _ in LEDGER_COLUMNS if name != STARTED_AT}
     return LedgerRow(started_at_ms=started_at_ms, **columns)
