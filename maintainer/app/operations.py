@@ -133,8 +133,6 @@ def apply(
 ) -> RunResult | None:
     """Carry out a plan: a saved one after checking it, else one that is made now.
 
-    A table that fails does not raise: its outcome is in the result.
-
     Args:
         project: The project.
         spec: Which tables, with which engine, budget and bounds.
@@ -142,7 +140,7 @@ def apply(
         listener: What is shown, and whether a plan that was just made is carried out.
 
     Returns:
-        What came of it; None where the listener did not agree to the plan.
+        What came of it, also of tables that failed; None where the listener did not agree to the plan.
 
     Raises:
         ProjectError: A selector cannot be read, or selects nothing.
@@ -187,16 +185,17 @@ def apply(
                 preparation = replace(preparation, start_seconds=preparation.start_seconds + opened.start_java())
             remember_found(project, to_do, on_problem)
             ledger = open_ledger(project, opened, on_problem)
-            with observed_run(project, to_do, listener, on_problem) as sink:
+            with signals_stop(switch := StopSwitch()), observed_run(project, to_do, listener, on_problem) as sink:
                 count = partial(clock.requests, opened, to_do, project.ledger_location, project.loaded.project.prices)
-                around = RunSurroundings(sink, preparation=preparation, requests=count)
+                around = RunSurroundings(sink, switch, preparation, count)
                 outcome = apply_plan(project, opened.engine, to_do, journal, ledger, spec, around)
-            if has_steps and outcome.interrupted_by != TERMINATED:
+            if has_steps and outcome.interrupted_by is None:
                 opened.start()  # raises what kept it from starting: then nothing was changed
             _add_hook_commits(project, opened.engine, to_do, ledger, outcome, on_problem)
-            if outcome.interrupted_by == TERMINATED:
+            if outcome.interrupted_by == TERMINATED or switch.urgent:
                 opened.kill()
-        return _finish(project, outcome, to_do, journal, problems, listener)
+            with signals_stop(switch):  # who has asked twice still hears how it ended; Spark's end may take long
+                return _finish(project, outcome, to_do, journal, problems, listener)
 
 
 def _checked(project: Project, spec: RunSpec, opened: OpenedEngine, saved: Plan) -> tuple[Project, Plan]:
