@@ -32,7 +32,7 @@ from maintainer.policy.project.project_settings import Budget
 from maintainer.policy.table_names import is_glob
 from maintainer.policy.yaml.discovery import table_in_first_lines
 from maintainer.policy.yaml.yaml_reader import MAX_FILE_BYTES
-from maintainer.units import UnitError, parse_duration, parse_size
+from maintainer.units import MAX_DURATION_SECONDS, UnitError, parse_duration, parse_size
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -69,7 +69,7 @@ def _key_and_value(text: str) -> tuple[str, str]:
 
 
 def pause(at_most_seconds: int) -> ReadBy:
-    """Return the type of a pause between two looks: from one second to ``at_most_seconds``."""
+    """Return the type of a pause between two looks, or of a limit: from one second to ``at_most_seconds``."""
 
     def read(text: str) -> int:
         seconds = parse_duration(text)
@@ -229,7 +229,9 @@ ROLLOUT: Options = (
         help="Start tables in batches, such as 1,5,20%; the last size repeats. The next batch starts when no table of "
         "the one before failed.",
     ),
-    click.option("--timeout", "timeout_seconds", type=DURATION, help="Stop after this time, such as 2h."),
+    click.option(
+        "--timeout", "timeout_seconds", type=pause(MAX_DURATION_SECONDS), help="Stop after this time, such as 2h."
+    ),
 )
 SAVED_PLAN: Options = (
     click.option(

@@ -223,7 +223,7 @@ def apply_plan(
     bounds = FleetBounds(
         jobs=spec.jobs or tables_run_at_once(table.ref for table in plan.tables),
         max_failures=spec.max_failures if spec.max_failures is not None else settings.max_failures,
-        run_timeout_seconds=spec.timeout_seconds or settings.timeout_seconds,
+        run_timeout_seconds=settings.timeout_seconds if spec.timeout_seconds is None else spec.timeout_seconds,
         batches=settings.batches if spec.batches is None else spec.batches,
     )
     context = RunContext(

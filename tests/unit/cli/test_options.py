@@ -84,6 +84,7 @@ def test_options_fill_one_specification_and_the_rest_keeps_its_default() -> None
     ("args", "message"),
     [
         (("--timeout", "2"), "Invalid value for '--timeout': the duration 2 has no unit: write `2d` for days"),
+        (("--timeout", "0s"), "Invalid value for '--timeout': from 1s to 36600d"),
         (("--budget-bytes", "much"), "Invalid value for '--budget-bytes': `much` is not a size: write a whole number"),
         (("--shard", "4/3"), "Invalid value for '--shard': `4/3` is not a shard"),
         (("--batches", "0"), "Invalid value for '--batches': `0` is not the size of a batch: write tables or a share"),
