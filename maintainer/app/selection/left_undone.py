@@ -13,12 +13,9 @@ from pathlib import Path
 from maintainer.app.selection.recorded_tables import CurrentTable, RecordedTable, current_tables, recorded_tables
 from maintainer.errors import ProjectError
 from maintainer.journal.memory.past_runs import PastRun, past_runs
-from maintainer.model.run.outcome import ENDED_WELL, RunEnd, TableStatus
+from maintainer.model.run.outcome import NOT_AGAIN, RunEnd, TableStatus
 from maintainer.model.table.table_facts import TableRef
 from maintainer.policy.table_names import name_key
-
-_NOT_AGAIN = ENDED_WELL | {TableStatus.UNSUPPORTED}
-"""Not for another try: a table that is not supported stays so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +89,7 @@ def left_undone(refs: Iterable[TableRef], runs_dir: Path) -> LeftUndone:
         undone: set[str] = set()
         for recorded, status in _ends(run):
             for table in _same(recorded, by_name, open_tables):
-                if open_tables.pop(table.ref.identifier, None) is not None and status not in _NOT_AGAIN:
+                if open_tables.pop(table.ref.identifier, None) is not None and status not in NOT_AGAIN:
                     undone.add(table.ref.identifier)
         if undone:
             still = run.outcome.end is RunEnd.RUNNING
@@ -165,7 +162,7 @@ def unfinished_tables(runs_dir: Path, run_id: str | None) -> Unfinished:
         if run_id is not None and folder.name != Path(run_id).name:
             continue
         if isinstance(run, PastRun):
-            return Unfinished(folder.name, tuple(table for table, status in _ends(run) if status not in _NOT_AGAIN))
+            return Unfinished(folder.name, tuple(table for table, status in _ends(run) if status not in NOT_AGAIN))
         help = "run `maintainer apply`: what is already done is not done twice"
         raise ProjectError(f"the run cannot be read: {run[1]}", code="E643", where=str(folder), help=help)
     what = "there is no such run" if run_id else "there is no run yet"

@@ -162,6 +162,9 @@ class TableStatus(StrEnum):
 ENDED_WELL = frozenset({TableStatus.DONE, TableStatus.UP_TO_DATE, TableStatus.WAITING})
 """What waits is meant to wait."""
 
+NOT_AGAIN = ENDED_WELL | {TableStatus.UNSUPPORTED}
+"""Not for ``retry``: a table that is not supported stays so."""
+
 FAILED_TABLES = frozenset({TableStatus.FAILED, TableStatus.VERIFY_FAILED})
 
 ENDS_BY_RESULT: Mapping[str, frozenset[TableStatus]] = {

@@ -9,7 +9,7 @@ from dataclasses import fields
 from maintainer.errors import ExitCode
 from maintainer.model.plan.plan import is_place
 from maintainer.model.run.exit_codes import exit_code, exit_reason
-from maintainer.model.run.outcome import RunEnd, RunOutcome, StepStatus, TableOutcome, TableStatus
+from maintainer.model.run.outcome import NOT_AGAIN, RunEnd, RunOutcome, StepStatus, TableOutcome, TableStatus
 from maintainer.model.table.store_requests import RunRequests, StoreRequests
 from maintainer.report.document.blocks import (
     Block,
@@ -45,8 +45,8 @@ END_TEXT = {
 }
 """What stands in the place of the exit code of a run that did not come to its end."""
 
-_LEFT_UNDONE = frozenset({TableStatus.FAILED, TableStatus.YIELDED, TableStatus.NOT_REACHED, TableStatus.INTERRUPTED})
-"""Tables with a rest that ``retry`` takes up; a failed verification is not for a retry."""
+_NOT_NOW = NOT_AGAIN | {TableStatus.VERIFY_FAILED}
+"""Tables without a rest that ``retry`` takes up; after a failed verification a person looks first."""
 
 
 def render_run(
@@ -67,7 +67,7 @@ def render_run(
         document.append(Line(Span(END_TEXT[outcome.end], Role.WARN)))
     elif code is not ExitCode.OK:
         document.append(Line(Span(f"Exit code {code.value}: {exit_reason(code)}.", Role.BAD)))
-    if next_command and any(table.status in _LEFT_UNDONE for table in outcome.user_tables):
+    if next_command and any(table.status not in _NOT_NOW for table in outcome.user_tables):
         document.append(Line(f"To continue with the rest:    {next_command}"))
     if run_folder:
         document.append(Line(f"Everything about this run:    {run_folder}"))

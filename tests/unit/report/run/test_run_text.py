@@ -220,6 +220,14 @@ def test_the_end_of_an_interrupted_run() -> None:
     ]
 
 
+@pytest.mark.parametrize("status", TableStatus)
+def test_the_end_names_retry_where_that_takes_up_a_table(status: TableStatus) -> None:
+    """One whose lease another run had (A406) is among them; a failed verification is for a person first."""
+    assert ("maintainer retry" in render_run(run_of(status))) == (
+        status in ("failed", "yielded", "blocked", "not_reached", "interrupted")
+    )
+
+
 def test_tables_that_the_run_never_came_to_are_told_together() -> None:
     problem = Problem("C713", "not started: 1 table failed, and --max-failures is 1", help="take up what is left")
     left = tuple(
