@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 REQUIRED = required(
     {
-        "org.apache.parquet.hadoop.rewrite.RewriteOptions$Builder": "<init>/3 prune/1 transform/1 build/0",
+        "org.apache.parquet.hadoop.rewrite.RewriteOptions$Builder": "<init>/3 prune/1 build/0",
         "org.apache.parquet.hadoop.rewrite.ParquetRewriter": "<init>/1 processBlocks/0 close/0",
     }
 )
@@ -29,12 +29,7 @@ class ParquetCalls(Gateway):
     """parquet-hadoop's ``ParquetRewriter``, which refuses files of different schemas."""
 
     def copy_row_groups(
-        self,
-        conf: JavaObject,
-        sources: Iterable[str],
-        target: str,
-        without: Sequence[str] = (),
-        codec: str | None = None,
+        self, conf: JavaObject, sources: Iterable[str], target: str, without: Sequence[str] = ()
     ) -> None:
         """Join files by copying their row groups, in order. Nothing may be at the target yet.
 
@@ -43,7 +38,6 @@ class ParquetCalls(Gateway):
             sources: Percent-encoded URIs of the files to join.
             target: Percent-encoded URI of the new file.
             without: Columns to leave out.
-            codec: Compress all pages anew with it, in Spark's words; None keeps them as they are.
         """
         rewrite = self._java("org.apache.parquet.hadoop.rewrite")
         inputs = self._array_list()
@@ -55,9 +49,6 @@ class ParquetCalls(Gateway):
             for name in without:
                 names.add(name)
             options = options.prune(names)
-        if codec is not None:
-            names_of_codecs = self._java("org.apache.parquet.hadoop.metadata.CompressionCodecName")
-            options = options.transform(names_of_codecs.fromConf(codec.upper()))
         rewriter = rewrite.ParquetRewriter(options.build())
         try:
             rewriter.processBlocks()
@@ -68,9 +59,7 @@ class ParquetCalls(Gateway):
 SMALL_JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=ERROR")
 
 
-def copy_row_groups_here(
-    sources: Iterable[str], target: str, without: Sequence[str] = (), codec: str | None = None
-) -> None:
+def copy_row_groups_here(sources: Iterable[str], target: str, without: Sequence[str] = ()) -> None:
     """Copy row groups in a process that has no session, such as an executor's; see ``ParquetCalls``.
 
     A small JVM with Spark's JARs starts with the first copy, and ends with the process. If it is gone before, as where
@@ -79,7 +68,7 @@ def copy_row_groups_here(
     if _calls_here()[2].poll() is not None:
         _calls_here.cache_clear()
     calls, conf, _ = _calls_here()
-    calls.copy_row_groups(conf, sources, target, without, codec)
+    calls.copy_row_groups(conf, sources, target, without)
 
 
 @cache

@@ -129,14 +129,12 @@ class WrittenBin:
         stored: What the storage says of each.
         row_order: The rows of each file by their place among all that were read, where they were put in an order.
         source_findings: What the log had wrong about its files, where the lane read their statistics.
-        recompressed: Pages were compressed anew: the bytes of a copy prove nothing.
     """
 
     files: tuple[WrittenFile, ...]
     stored: tuple[StoredFile, ...]
     row_order: list[np.ndarray] | None = None
     source_findings: SourceStatistics | None = None
-    recompressed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

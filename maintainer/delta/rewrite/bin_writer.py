@@ -146,8 +146,6 @@ def _take(job: RewriteJob, number: int, written: WrittenBin) -> list[WrittenFile
         job.row_orders[number] = written.row_order
     if written.source_findings is not None:
         job.source_findings[number] = written.source_findings
-    if written.recompressed:
-        job.recompressed.add(number)
     return list(written.files)
 
 

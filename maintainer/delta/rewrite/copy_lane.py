@@ -135,18 +135,18 @@ def dropped_columns(footer: Footer, table_schema: pa.Schema) -> list[str]:
     return [name for name in footer.arrow_schema.names if name not in table_schema.names]
 
 
-def is_recompressed(footers: Sequence[Footer], codec: str) -> bool:
-    """Return whether a copy with a codec has other bytes than its sources: their pages are compressed anew."""
-    return any(footer.codecs - {"uncompressed" if codec == "none" else codec} for footer in footers)
-
-
-def why_not_copied(footers: Sequence[Footer], table_schema: pa.Schema) -> str | None:
+def why_not_copied(footers: Sequence[Footer], table_schema: pa.Schema, codec: str) -> str | None:
     """Return why the row groups of some files must not be copied into one; None if they may.
 
     Args:
         footers: Of the files of one bin; at least one.
         table_schema: What a file of today would have, from ``local.arrow_rows.file_schema``.
+        codec: That new files are to have, in Spark's words.
     """
+    # Nothing is compressed anew: parquet-hadoop would put the bounds of such a chunk together from those of its pages,
+    # and leave out pages that have none, such as those with a NaN.
+    if any(footer.codecs - {"uncompressed" if codec == "none" else codec} for footer in footers):
+        return f"its files have another codec than {codec}"
     first = footers[0]
     for footer in footers:
         if footer.schema != first.schema:
@@ -282,7 +282,7 @@ def write_by_copy(work: BinWork, place: Workplace) -> WrittenBin:
     schema = file_schema(*work.schema)
     paths = [place.path(uri) for uri in work.source_uris]
     footers = [read_footer(path) for path in paths]
-    reason = why_not_copied(footers, schema)
+    reason = why_not_copied(footers, schema, work.codec)
     if reason is not None:
         raise LaneUnfit(reason)
     sources = list(zip(work.sources, paths, footers, strict=True))
@@ -291,9 +291,8 @@ def write_by_copy(work: BinWork, place: Workplace) -> WrittenBin:
     check_stop()
     try:
         dropped = dropped_columns(footers[0], schema)
-        new_codec = work.codec if is_recompressed(footers, work.codec) else None
         with place.size_polled(work, target):
-            place.copy_row_groups(map(path_uri, paths), path_uri(target), dropped, new_codec)
+            place.copy_row_groups(map(path_uri, paths), path_uri(target), dropped)
         with open(target, "rb") as stored:
             os.fsync(stored.fileno())
     except BaseException as error:
@@ -304,4 +303,4 @@ def write_by_copy(work: BinWork, place: Workplace) -> WrittenBin:
         raise
     said = statistics.to_json(tight_bounds=work.tight_bounds, text_prefix=work.text_prefix)
     file, in_place = place.published(work, 0, said)
-    return WrittenBin((file,), (in_place,), source_findings=found, recompressed=new_codec is not None)
+    return WrittenBin((file,), (in_place,), source_findings=found)

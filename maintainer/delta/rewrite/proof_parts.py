@@ -90,7 +90,7 @@ def _prover_of(job: RewriteJob, number: int) -> Prover:
 
 def _is_copied_whole(job: RewriteJob, number: int) -> bool:
     """Return whether the new file of a bin is the bytes of its files: then nobody has to decode them."""
-    copied = number in job.lanes and job.lanes[number].lane is Lane.COPY and number not in job.recompressed
+    copied = number in job.lanes and job.lanes[number].lane is Lane.COPY
     return copied and (job.carried_deletes is None or number not in job.carried_deletes.bins)
 
 

@@ -99,8 +99,6 @@ class RewriteJob:
     timings: RewriteTimings = field(default_factory=RewriteTimings)
     lanes: dict[int, LaneChoice] = field(default_factory=dict)
     """The lane in which each bin was written, by its place in the batch; bins without rows are left out."""
-    recompressed: set[int] = field(default_factory=set)
-    """Bins of lane copy whose pages were compressed anew: their bytes prove nothing, their rows are compared."""
     source_findings: dict[int, SourceStatistics] = field(default_factory=dict)
     """For bins of lane copy: what the log had wrong about the statistics of their files."""
     written: list[WrittenFile] = field(default_factory=list)

@@ -25,7 +25,6 @@ PUBLIC = re.compile(
     r"|sql\.(?:Dataset|SparkSession|Column|functions|SaveMode|types\.\w+"
     r"|connector\.catalog\.(?:CatalogPlugin|TableCatalog|Table|Identifier)))"
     r"|io\.delta\.(?:package|kernel\..*)"
-    r"|org\.apache\.parquet\.hadoop\.metadata\.CompressionCodecName"
 )
 """What a user may call, too; of Delta Kernel, another list says what is there."""
 OUR_METHODS = {"guard", "release", "start", "leaveCheckpoint"}

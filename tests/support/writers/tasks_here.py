@@ -123,7 +123,7 @@ class Rewrite:
     def job(self, tasks: Tasks, spread: bool | None = None, **settings: str) -> Iterator[RewriteJob]:
         jvm = Cluster(tasks, **settings)
         facts = DeltaTableEngine(jvm, "g").reader.facts(TableRef(path_uri(str(self.path))))
-        choice = LaneChoice(self.lane, "small")
+        choice = LaneChoice(self.lane, "small", Lane.LOCAL)
         parts = {file.partition_values for file in facts.files}
         bins = (Bin(tuple(file for file in facts.files if file.partition_values == part), choice) for part in parts)
         batch = Batch(tuple(bins))

@@ -131,7 +131,7 @@ def _proven(work: BinWork, written: WrittenBin, here: FilesHere, *, is_copied: b
         CannotCompareError: Only Spark can.
     """
     of_bin, adds = (work.number,), [file.add for file in written.files]
-    if is_copied and not written.recompressed:
+    if is_copied:
         before, after, problems = chunks_here(work.table, here, work.metadata, work.sources, adds)
         figures = figures_here(work.table, here, work.metadata, adds)
         if figures is None:

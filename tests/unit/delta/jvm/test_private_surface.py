@@ -79,7 +79,7 @@ PUBLIC = {
     # py4j: a JVM beside the Python of an executor.
     "py4j": {"launch_gateway", "Configuration"},
     # parquet-hadoop, which Spark brings along.
-    "parquet": {"Builder", "ParquetRewriter", "processBlocks", "prune", "transform", "fromConf", "upper"},
+    "parquet": {"Builder", "ParquetRewriter", "processBlocks", "prune"},
     # Public versions.
     "delta and spark": {"VERSION", "SPARK_VERSION"},
     # Python.
@@ -142,7 +142,6 @@ PUBLIC_CLASSES = {
     "io.delta.kernel.data.Row",
     "io.delta.package",
     "io.delta.sql.DeltaSparkSessionExtension",
-    "org.apache.parquet.hadoop.metadata.CompressionCodecName",
     "org.apache.spark.SparkConf",
     "org.apache.spark.package",
     "org.apache.spark.sql.SaveMode",

@@ -24,7 +24,7 @@ import pytest
 
 from maintainer.delta.engine import table_engine
 from maintainer.delta.engine.table_engine import DeltaTableEngine
-from maintainer.delta.jvm import DeltaJvm, parquet_calls
+from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.rewrite import bin_writer
 from maintainer.delta.rewrite.bin_writer import write_bins
 from maintainer.delta.rewrite.commit.carried_deletes import CarriedDeletes
@@ -36,7 +36,6 @@ from maintainer.delta.rewrite.rewrite_job import RewriteJob
 from maintainer.delta.rewrite.rewrite_proof import prove_rewrite
 from maintainer.delta.storage.file_store import StoredFile, TransferError, local_path
 from maintainer.delta.storage.local_files import LocalFiles, OnDisk
-from maintainer.delta.storage.log_paths import path_uri
 from maintainer.delta.storage.object_files import ObjectFiles
 from maintainer.delta.storage.table_storage import TableStorage, bucket_of
 from maintainer.delta.transaction.live_files import LiveFilesReader
@@ -90,17 +89,27 @@ def test_bins_are_written_and_proven_by_tasks_and_the_driver_opens_no_file(
 
 
 @pytest.mark.nightly  # a JVM starts
-@pytest.mark.parametrize(("codec", "prover"), [(Codec.SNAPPY, "column chunks"), (Codec.ZSTD, "DuckDB")])
-def test_row_groups_are_copied_by_a_small_jvm_of_the_task(
-    rewrite: Rewrite, monkeypatch: pytest.MonkeyPatch, codec: Codec, prover: str
-) -> None:
+def test_row_groups_are_copied_by_a_small_jvm_of_the_task(rewrite: Rewrite, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("maintainer.delta.rewrite.copy_lane.MIN_ROW_GROUP_BYTES", 1)
-    rewrite.lane, rewrite.codec = Lane.COPY, codec
+    rewrite.lane, rewrite.codec = Lane.COPY, Codec.SNAPPY
     with rewrite.job(Tasks()) as job:
         proof = proven(job)
         (use,) = proof.lanes
-        assert (use.lane, use.num_bins, use.prover, proof.read.rows) == (Lane.COPY, 2, prover, 12)
+        assert (use.lane, use.num_bins, use.prover, proof.read.rows) == (Lane.COPY, 2, "column chunks", 12)
         assert (proof.holds, rewrite.new_files) == (True, names(job))
+        job.discard()
+
+
+def test_with_another_codec_rows_are_written_anew(rewrite: Rewrite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("maintainer.delta.rewrite.copy_lane.MIN_ROW_GROUP_BYTES", 1)
+    rewrite.lane, rewrite.codec = Lane.COPY, Codec.ZSTD
+    with rewrite.job(Tasks()) as job:
+        proof = proven(job)
+        (use,) = proof.lanes
+        assert (use.lane, use.num_bins, use.prover, proof.read.rows) == (Lane.LOCAL, 2, "DuckDB", 12)
+        assert use.reason == "its files have another codec than zstd; on an executor"
+        for file in job.written:
+            assert pq.read_metadata(rewrite.path / unquote(file.path)).row_group(0).column(0).compression == "ZSTD"
         job.discard()
 
 
@@ -247,22 +256,6 @@ def test_a_file_of_a_late_attempt_that_is_live_stays_and_ends_the_look(rewrite: 
         with pytest.raises(CheckImpossible, match="V504"):
             DeltaTableEngine(job.jvm, "g").writer.remove_late(job.facts, ["no-such-file", live])
         assert (rewrite.path / unquote(live)).exists()
-
-
-@pytest.mark.nightly  # a JVM starts
-def test_settings_for_parquet_change_nothing_of_a_copy_so_that_none_is_sent_to_executors(tmp_path: Path) -> None:
-    """parquet-hadoop 1.16 makes the codecs of a copy from a configuration of its own, in the driver as well."""
-    words = [f"{number * 7919 % 10_007} of many words" for number in range(20_000)]
-    pq.write_table(pa.table({"text": words}), tmp_path / "old.parquet", use_dictionary=False, compression="snappy")
-    calls, conf, _ = parquet_calls._calls_here()
-    copies = []
-    for level in ("1", "19"):
-        conf.set("parquet.compression.codec.zstd.level", level)
-        target = tmp_path / f"{level}.parquet"
-        calls.copy_row_groups(conf, [path_uri(str(tmp_path / "old.parquet"))], path_uri(str(target)), (), "zstd")
-        copies.append(target.read_bytes())
-    conf.unset("parquet.compression.codec.zstd.level")
-    assert copies[0] == copies[1]
 
 
 def test_more_attempts_than_there_are_names_for_write_nothing(
