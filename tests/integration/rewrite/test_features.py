@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from tests.support.product import REWRITABLE_FEATURES, DeltaEngine, SessionLease, TableRef, unsupported_features
-from tests.support.tables.delta_tables import compaction, no_intent, spark_rows, stamp
+from tests.support.product import REWRITABLE_FEATURES, DeltaEngine, Lane, SessionLease, TableRef, unsupported_features
+from tests.support.runs.rewrites import in_lane
+from tests.support.tables.delta_tables import (
+    compaction,
+    forge_commit,
+    forget_logs,
+    no_intent,
+    spark_rows,
+    stamp,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,3 +85,41 @@ def test_features_off_the_list_are_named(spark: SparkSession, lease: SessionLeas
     with DeltaEngine(lease).worker("features") as engine:
         facts = engine.reader.facts(TableRef(f"{lake}/c"))
     assert unsupported_features(facts.protocol) == ("icebergCompatV2",)
+
+
+def test_fields_of_files_with_names_of_their_own_are_found_by_id(
+    spark: SparkSession, lease: SessionLease, lake: Path
+) -> None:
+    """As in a table that was converted from Iceberg. They were found by name, and became null."""
+    path = lake / "t"
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (s STRUCT<x: LONG, y: LONG>) USING delta "
+        "TBLPROPERTIES ('delta.columnMapping.mode'='id')"
+    )
+    for number in range(2):
+        spark.sql(f"INSERT INTO delta.`{path}` SELECT named_struct('x', {number}, 'y', {number + 20})")
+        forge_commit(path, number + 1, partial(_with_other_names, path))
+    forget_logs(spark)
+    rows = spark_rows(spark, path)
+    assert "20" in str(rows)
+    with DeltaEngine(lease).worker("by id") as engine:
+        facts = engine.reader.facts(TableRef(str(path)))
+        step, batch = in_lane(facts, *compaction(facts), Lane.LOCAL)
+        proof = engine.writer.rewrite(facts, step, batch, stamp(), no_intent).proof
+    assert proof is not None
+    assert [(use.lane, use.prover) for use in proof.lanes] == [(Lane.LOCAL, "Spark")]
+    assert spark_rows(spark, path) == rows
+
+
+def _with_other_names(path: Path, actions: list[dict[str, Any]]) -> None:
+    """Give the fields in a commit's file the names ``f0``, ``f1``; their ids stay."""
+    (add,) = (action["add"] for action in actions if "add" in action)
+    file = path / unquote(add["path"])
+    stored = pq.read_table(file)
+    fields = [field.with_name(f"f{place}") for place, field in enumerate(stored.schema.field(0).type)]
+    column = stored.schema.field(0).with_type(pa.struct(fields))
+    (chunk,) = stored.column(0).chunks
+    struct = pa.StructArray.from_arrays(chunk.flatten(), fields=fields)
+    pq.write_table(pa.table([struct], pa.schema([column])), file, store_schema=False)
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+    add["size"] = file.stat().st_size

@@ -187,7 +187,7 @@ def _rows_of(source: SourceFile, schema: pa.Schema, *, by_id: bool) -> Iterator[
             columns = [
                 pa.nulls(rows.num_rows, field.type)
                 if name is None
-                else conform(rows.column(rows.schema.get_field_index(name)), field, is_int96=name in int96)
+                else conform(rows.column(rows.schema.get_field_index(name)), field, by_id=by_id, is_int96=name in int96)
                 for field, name in zip(schema, names, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=schema), first / file.metadata.num_rows
@@ -229,11 +229,11 @@ def key_values(metadata: pq.FileMetaData) -> dict[str, str]:
     return {key.decode(errors="replace"): value.decode(errors="replace") for key, value in stored}
 
 
-def _places(stored: pa.Schema, schema: pa.Schema, *, by_id: bool) -> list[int | None]:
-    """Find each column in the file: its place, or None where the file is older than the column."""
+def _places(stored: Iterable[pa.Field], schema: Iterable[pa.Field], *, by_id: bool) -> list[int | None]:
+    """Find each column or field in the file: its place, or None where the file is older than it."""
     if by_id:
-        numbers = [(field.metadata or {}).get(FIELD_ID) for field in stored]
-        return [_place(numbers, (field.metadata or {}).get(FIELD_ID)) for field in schema]
+        numbers = [_id_of(field) for field in stored]
+        return [_place(numbers, _id_of(field)) for field in schema]
     names = [field.name for field in stored]
     folded = {name.casefold() for name in names}
     for field in schema:
@@ -242,7 +242,11 @@ def _places(stored: pa.Schema, schema: pa.Schema, *, by_id: bool) -> list[int | 
     return [_place(names, field.name) for field in schema]
 
 
-def _place(names: list[object], name: object) -> int | None:
+def _id_of(field: pa.Field) -> bytes | None:
+    return (field.metadata or {}).get(FIELD_ID)
+
+
+def _place(names: Sequence[object], name: object) -> int | None:
     if name is None or names.count(name) > 1:
         raise LaneUnfit("a file has two columns of one name or id")
     return names.index(name) if name in names else None
@@ -258,8 +262,8 @@ def _int96_columns(file: pq.ParquetFile) -> frozenset[str]:
     )
 
 
-def conform(array: pa.Array, field: pa.Field, *, is_int96: bool = False) -> pa.Array:
-    """Turn an array as a file has it into the field's type, without changing a value.
+def conform(array: pa.Array, field: pa.Field, *, by_id: bool, is_int96: bool = False) -> pa.Array:
+    """Turn an array as a file has it into the field's type, without changing a value; ``by_id``: as in ``read_rows``.
 
     Raises:
         LaneUnfit: No conversion that Spark would do alike is known.
@@ -267,13 +271,13 @@ def conform(array: pa.Array, field: pa.Field, *, is_int96: bool = False) -> pa.A
     import pyarrow as pa
 
     stored, wanted = array.type, field.type
-    if stored == wanted:
+    if stored.equals(wanted, check_metadata=by_id):
         return array
     if pa.types.is_dictionary(stored):
-        return conform(array.dictionary_decode(), field, is_int96=is_int96)
+        return conform(array.dictionary_decode(), field, by_id=by_id, is_int96=is_int96)
     if pa.types.is_struct(wanted) and pa.types.is_struct(stored):
-        return _conform_struct(array, wanted)
-    if not _is_alike(stored, wanted, is_int96=is_int96):
+        return _conform_struct(array, wanted, by_id=by_id)
+    if not _is_alike(stored, wanted, by_id=by_id, is_int96=is_int96):
         raise LaneUnfit(f"a file has the column {field.name} as {stored}, the table as {wanted}")
     try:
         return array.cast(wanted, safe=True)
@@ -281,29 +285,20 @@ def conform(array: pa.Array, field: pa.Field, *, is_int96: bool = False) -> pa.A
         raise LaneUnfit(f"values of the column {field.name} do not fit {wanted}") from error
 
 
-def _conform_struct(array: pa.StructArray, wanted: pa.StructType) -> pa.Array:
+def _conform_struct(array: pa.StructArray, wanted: pa.StructType, *, by_id: bool) -> pa.Array:
     import pyarrow as pa
 
-    names = [array.type.field(place).name for place in range(array.type.num_fields)]
-    children = []
-    for place in range(wanted.num_fields):
-        field = wanted.field(place)
-        if names.count(field.name) > 1 or (
-            field.name not in names and field.name.casefold() in {name.casefold() for name in names}
-        ):
-            raise LaneUnfit(f"a file spells the field {field.name} in another way")
-        if field.name in names:
-            children.append(conform(array.field(names.index(field.name)), field))
-        else:
-            children.append(pa.nulls(len(array), field.type))
-    fields = [wanted.field(place) for place in range(wanted.num_fields)]
-    return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
+    children = [
+        pa.nulls(len(array), field.type) if place is None else conform(array.field(place), field, by_id=by_id)
+        for field, place in zip(wanted, _places(array.type, wanted, by_id=by_id), strict=True)
+    ]
+    return pa.StructArray.from_arrays(children, fields=list(wanted), mask=array.is_null())
 
 
 _WIDER_INTEGERS = ("int8", "int16", "int32", "int64")
 
 
-def _is_alike(stored: pa.DataType, wanted: pa.DataType, *, is_int96: bool) -> bool:
+def _is_alike(stored: pa.DataType, wanted: pa.DataType, *, by_id: bool, is_int96: bool) -> bool:
     """Whether a value of one type is the same value as one of the other, for Spark and for Arrow."""
     import pyarrow as pa
 
@@ -322,29 +317,29 @@ def _is_alike(stored: pa.DataType, wanted: pa.DataType, *, is_int96: bool) -> bo
     if types.is_binary(wanted):
         return bool(types.is_large_binary(stored) or types.is_binary_view(stored) or types.is_fixed_size_binary(stored))
     if types.is_map(stored) and types.is_map(wanted):
-        return _is_same(stored.key_type, wanted.key_type) and _is_same(stored.item_type, wanted.item_type)
+        return _is_same(stored, wanted, by_id=by_id)
     if (types.is_list(stored) or types.is_large_list(stored)) and types.is_list(wanted):
-        return _is_same(stored.value_type, wanted.value_type)
+        return _is_same(stored.value_type, wanted.value_type, by_id=by_id)
     return False
 
 
-def _is_same(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether two nested types differ in names and nullability alone, which do not touch values."""
+def _is_same(stored: pa.DataType, wanted: pa.DataType, *, by_id: bool) -> bool:
+    """Whether two nested types differ in names of lists and maps and in nullability alone, which touch no values."""
     import pyarrow as pa
 
     types = pa.types
-    if stored == wanted:
+    if stored.equals(wanted, check_metadata=by_id):
         return True
     if types.is_struct(stored) and types.is_struct(wanted):
-        pairs = [
-            (stored.field(place), wanted.field(place)) for place in range(min(stored.num_fields, wanted.num_fields))
-        ]
         return stored.num_fields == wanted.num_fields and all(
-            stored_field.name == wanted_field.name and _is_same(stored_field.type, wanted_field.type)
-            for stored_field, wanted_field in pairs
+            old.name == new.name
+            and (not by_id or _id_of(old) == _id_of(new))
+            and _is_same(old.type, new.type, by_id=by_id)
+            for old, new in zip(stored, wanted, strict=True)
         )
     if types.is_list(stored) and types.is_list(wanted):
-        return _is_same(stored.value_type, wanted.value_type)
+        return _is_same(stored.value_type, wanted.value_type, by_id=by_id)
     if types.is_map(stored) and types.is_map(wanted):
-        return _is_same(stored.key_type, wanted.key_type) and _is_same(stored.item_type, wanted.item_type)
+        pairs = (stored.key_type, wanted.key_type), (stored.item_type, wanted.item_type)
+        return all(_is_same(old, new, by_id=by_id) for old, new in pairs)
     return bool(types.is_large_string(stored) and types.is_string(wanted))

@@ -130,6 +130,64 @@ def test_older_files_get_the_columns_of_today(tmp_path: Path) -> None:
     assert verdict(sources, target, written, schema) == []
 
 
+def struct_with_ids(**numbers: int) -> pa.StructType:
+    """A struct as a file has it: names, and other ids than the names say."""
+    names = {name.replace("_", "-"): number for name, number in numbers.items()}
+    return pa.struct([pa.field(name, "int64", metadata={"PARQUET:field_id": str(of)}) for name, of in names.items()])
+
+
+def rows_by_id(path: Path, stored: pa.DataType, value: Any, kind: Any) -> list[Any]:
+    """What is read of a column whose log says ``kind`` and whose file has another name, and the same id."""
+    column = pa.field("old", stored, metadata={"PARQUET:field_id": "2"})
+    pq.write_table(pa.table([pa.array([value], stored)], pa.schema([column])), path, store_schema=False)
+    schema = file_schema({"type": "struct", "fields": [mapped("new", kind, 2)]}, ())
+    batches = read_rows([SourceFile(str(path))], schema, by_id=True)
+    return [row["col-2"] for row in pa.Table.from_batches(batches, schema).to_pylist()]
+
+
+def mapped(name: str, kind: Any, number: int) -> dict[str, Any]:
+    return field(name, kind, **{"delta.columnMapping.id": number, "delta.columnMapping.physicalName": f"col-{number}"})
+
+
+FIELDS_BY_ID = {"type": "struct", "fields": [mapped("x", "long", 3), mapped("y", "long", 4)]}
+
+
+@pytest.mark.parametrize(
+    ("ids", "value", "read"),
+    [
+        ({"x": 3, "y": 4}, {"x": 1, "y": 2}, {"col-3": 1, "col-4": 2}),
+        ({"y": 4}, {"y": 2}, {"col-3": None, "col-4": 2}),
+        ({"col_3": 4, "col_4": 3}, {"col-3": 1, "col-4": 2}, {"col-3": 2, "col-4": 1}),
+    ],
+)
+def test_where_columns_are_found_by_id_their_fields_are_too(
+    tmp_path: Path, ids: dict[str, int], value: Any, read: Any
+) -> None:
+    """They were found by name: null, or the values of another one."""
+    path, stored = tmp_path / "old.parquet", struct_with_ids(**ids)
+    assert rows_by_id(path, stored, value, FIELDS_BY_ID) == [read]
+    above = {"type": "struct", "fields": [mapped("s", FIELDS_BY_ID, 5)]}
+    stored = pa.struct([pa.field("old", stored, metadata={"PARQUET:field_id": "5"})])
+    assert rows_by_id(path, stored, {"old": value}, above) == [{"col-5": read}]
+
+
+@pytest.mark.parametrize("ids", [{"x": 3, "y": 4}, {"col_3": 4, "col_4": 3}, {"col_3": 3, "col_4": 4}])
+@pytest.mark.parametrize("within", ["array", "map"])
+def test_within_arrays_and_maps_names_and_ids_must_agree(tmp_path: Path, ids: dict[str, int], within: str) -> None:
+    stored, value = struct_with_ids(**ids), dict.fromkeys((name.replace("_", "-") for name in ids), 1)
+    kind: dict[str, Any] = {"type": "array", "elementType": FIELDS_BY_ID, "containsNull": True}
+    values: list[Any] = [value]
+    stored = pa.list_(stored)
+    if within == "map":
+        kind = {"type": "map", "keyType": "string", "valueType": FIELDS_BY_ID, "valueContainsNull": True}
+        stored, values = pa.map_(pa.string(), stored.value_type), [("a", value)]
+    if ids == {"col_3": 3, "col_4": 4}:
+        assert rows_by_id(tmp_path / "old.parquet", stored, values, kind) == [values]
+        return
+    with pytest.raises(LaneUnfit, match="as list" if within == "array" else "as map"):
+        rows_by_id(tmp_path / "old.parquet", stored, values, kind)
+
+
 def test_int96_and_dictionaries_are_read(tmp_path: Path) -> None:
     schema = {"type": "struct", "fields": [field("timestamp", "timestamp"), field("string", "string")]}
     rows = [{"timestamp": row["timestamp"], "string": row["string"]} for row in zoo_rows()[1:]]
