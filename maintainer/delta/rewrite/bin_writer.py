@@ -141,7 +141,7 @@ def _work_of(job: RewriteJob, number: int) -> BinWork:
 
 def _take(job: RewriteJob, number: int, written: WrittenBin) -> list[WrittenFile]:
     """Note how a lane outside Spark wrote a bin, and return its new files."""
-    num_kept = sum(len(order) for orders in job.row_orders.values() for order in orders)
+    num_kept = sum(len(order) for orders in list(job.row_orders.values()) for order in orders)
     if written.row_order is not None and num_kept + sum(map(len, written.row_order)) <= ORDERED_ROWS_KEPT:
         job.row_orders[number] = written.row_order
     if written.source_findings is not None:

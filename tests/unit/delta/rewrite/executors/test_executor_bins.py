@@ -100,19 +100,6 @@ def test_row_groups_are_copied_by_a_small_jvm_of_the_task(rewrite: Rewrite, monk
         job.discard()
 
 
-def test_with_another_codec_rows_are_written_anew(rewrite: Rewrite, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("maintainer.delta.rewrite.copy_lane.MIN_ROW_GROUP_BYTES", 1)
-    rewrite.lane, rewrite.codec = Lane.COPY, Codec.ZSTD
-    with rewrite.job(Tasks()) as job:
-        proof = proven(job)
-        (use,) = proof.lanes
-        assert (use.lane, use.num_bins, use.prover, proof.read.rows) == (Lane.LOCAL, 2, "DuckDB", 12)
-        assert use.reason == "its files have another codec than zstd; on an executor"
-        for file in job.written:
-            assert pq.read_metadata(rewrite.path / unquote(file.path)).row_group(0).column(0).compression == "ZSTD"
-        job.discard()
-
-
 def test_where_others_deleted_rows_since_an_executors_proof_does_not_count(rewrite: Rewrite) -> None:
     with rewrite.job(Tasks()) as job:
         proven(job)
