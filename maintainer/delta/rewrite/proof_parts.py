@@ -22,6 +22,7 @@ from maintainer.delta.proof.statistics_verdict import source_findings
 from maintainer.delta.rewrite.bin_work import LaneUnfit
 from maintainer.delta.rewrite.commit.batch_transaction import begin
 from maintainer.delta.rewrite.rewrite_job import RewriteJob
+from maintainer.delta.storage.file_store import TransferError
 from maintainer.model.plan.lanes import NOTHING_JUDGED, Lane, LaneUse, SourceStatistics
 from maintainer.model.run.receipts import Fingerprint
 
@@ -66,7 +67,7 @@ def parts_of(job: RewriteJob) -> list[ProofPart]:
             parts.append(_part(job, Prover.DUCKDB, tuple(numbers)))
         except OtherTypeError:
             raise
-        except CannotCompareError as error:
+        except (CannotCompareError, TransferError) as error:
             _LOG.info("%s: proven by Spark: %s", job.where, error)
             by_prover.setdefault(Prover.SPARK, []).extend(numbers)
     return parts + [_part(job, prover, tuple(sorted(numbers))) for prover, numbers in by_prover.items()]

@@ -23,7 +23,7 @@ from maintainer.delta.rewrite.copy_lane import write_by_copy
 from maintainer.delta.rewrite.local.local_lane import write_in_process
 from maintainer.delta.rewrite.proof_parts import ProofPart, Prover
 from maintainer.delta.storage.fetched_files import SCRATCH_ROOM
-from maintainer.delta.storage.file_store import FilesHere
+from maintainer.delta.storage.file_store import FilesHere, TransferError
 from maintainer.model.plan.lanes import Lane
 from maintainer.model.product_version import __version__
 
@@ -118,7 +118,7 @@ def _answer(task: BinTask, work: BinWork, here: FilesHere | None, attempt: int) 
         return BinAnswer(task.task_id, attempt, written)
     try:
         part = _proven(work, written, here, is_copied=task.lane is Lane.COPY)
-    except CannotCompareError as error:
+    except (CannotCompareError, TransferError) as error:
         _LOG.info("%s: to be proven by Spark: %s", work.where, error)
         part = None
     return BinAnswer(task.task_id, attempt, written, part)
@@ -128,7 +128,7 @@ def _proven(work: BinWork, written: WrittenBin, here: FilesHere, *, is_copied: b
     """Measure both sides of a bin here; the driver compares them.
 
     Raises:
-        CannotCompareError: Only Spark can.
+        CannotCompareError, TransferError: Only Spark can.
     """
     of_bin, adds = (work.number,), [file.add for file in written.files]
     if is_copied:

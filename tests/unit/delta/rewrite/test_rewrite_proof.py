@@ -19,6 +19,7 @@ from maintainer.delta.proof.second_engine.column_values import CannotCompareErro
 from maintainer.delta.proof.statistics_figures import RowFigures
 from maintainer.delta.rewrite import proof_parts, rewrite_proof
 from maintainer.delta.rewrite.rewrite_proof import judge_landed
+from maintainer.delta.storage.file_store import TransferError
 from maintainer.delta.storage.local_files import OnDisk
 from maintainer.errors import VerificationFailed
 
@@ -93,9 +94,16 @@ def test_statistics_of_a_file_of_which_rows_were_deleted_are_judged_by_its_rows_
             rewrite_proof._prove_statistics(job, part)
 
 
-@pytest.mark.parametrize(("error", "asked"), [(OtherTypeError, ["DuckDB"]), (CannotCompareError, ["DuckDB", "Spark"])])
+@pytest.mark.parametrize(
+    ("error", "asked"),
+    [
+        (OtherTypeError, ["DuckDB"]),
+        (CannotCompareError, ["DuckDB", "Spark"]),
+        (TransferError, ["DuckDB", "Spark"]),  # of a deletion vector, say
+    ],
+)
 def test_a_new_file_of_other_types_is_not_left_to_spark(
-    monkeypatch: pytest.MonkeyPatch, error: type[CannotCompareError], asked: list[str]
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception], asked: list[str]
 ) -> None:
     """On a store nobody would look at its types again; what cannot be compared is Spark's."""
     provers: list[str] = []
