@@ -53,24 +53,29 @@ class ProofPart:
 
 
 def parts_of(job: RewriteJob) -> list[ProofPart]:
-    """Measure every bin, also bins without rows, of which nothing was written: that their files hold none is proven."""
-    by_prover: dict[Prover, list[int]] = {}
+    """Measure every bin, also bins without rows, of which nothing was written: that their files hold none is proven.
+
+    These are parts of their own: what they hold nevertheless was not lost by us.
+    """
+    by_prover: dict[tuple[Prover, bool], list[int]] = {}
     parts: list[ProofPart] = []
-    for number in range(len(job.batch.bins)):
+    for number, bin_ in enumerate(job.batch.bins):
         part = None if job.spread is None else job.spread.part_of(job, number)
         if part is None:
-            by_prover.setdefault(_prover_of(job, number), []).append(number)
+            by_prover.setdefault((_prover_of(job, number), bin_.live_records == 0), []).append(number)
         else:
             parts.append(part)
-    if numbers := by_prover.pop(Prover.DUCKDB, None):
+    for is_empty in (False, True):
+        if not (numbers := by_prover.pop((Prover.DUCKDB, is_empty), [])):
+            continue
         try:
             parts.append(_part(job, Prover.DUCKDB, tuple(numbers)))
         except OtherTypeError:
             raise
         except (CannotCompareError, TransferError) as error:
             _LOG.info("%s: proven by Spark: %s", job.where, error)
-            by_prover.setdefault(Prover.SPARK, []).extend(numbers)
-    return parts + [_part(job, prover, tuple(sorted(numbers))) for prover, numbers in by_prover.items()]
+            by_prover.setdefault((Prover.SPARK, is_empty), []).extend(numbers)
+    return parts + [_part(job, prover, tuple(sorted(numbers))) for (prover, _), numbers in by_prover.items()]
 
 
 def _prover_of(job: RewriteJob, number: int) -> Prover:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -161,9 +162,9 @@ def test_damage_of_before_is_named_and_not_blamed_on_us(spark: SparkSession, lea
     commit = path / "_delta_log" / f"{0:020d}.json"
     good = commit.read_text(encoding="utf-8")
 
-    def count_wrong(actions: list[dict[str, Any]]) -> None:
-        add = next(action["add"] for action in actions if "add" in action)
-        add["stats"] = json.dumps({**json.loads(add["stats"]), "numRecords": 99})
+    def count_wrong(actions: list[dict[str, Any]], *, num_records: int = 99, num_files: int = 1) -> None:
+        for add in [action["add"] for action in actions if "add" in action][:num_files]:
+            add["stats"] = json.dumps({**json.loads(add["stats"]), "numRecords": num_records})
 
     def rewrite(*, may_leave: bool) -> TableError:
         with DeltaEngine(lease).worker("damage") as engine:
@@ -182,6 +183,10 @@ def test_damage_of_before_is_named_and_not_blamed_on_us(spark: SparkSession, lea
     error = rewrite(may_leave=False)
     assert error.code == "T421"
     assert "the log says 99 rows, it holds " in (error.found or "")
+    # Of a bin without rows nothing is written.
+    forge_commit(path, 0, partial(count_wrong, num_records=0, num_files=9))
+    error = rewrite(may_leave=False)
+    assert (error.code, (error.found or "").count("the log says 0 rows, it holds ")) == ("T421", 2)
     commit.write_text(good, encoding="utf-8")
     victim = next(json.loads(line)["add"]["path"] for line in good.splitlines() if '"add"' in line[:8])
     (path / victim).unlink()

@@ -116,7 +116,7 @@ def test_a_new_file_of_other_types_is_not_left_to_spark(
 
     monkeypatch.setattr(proof_parts, "_prover_of", lambda job, number: proof_parts.Prover.DUCKDB)
     monkeypatch.setattr(proof_parts, "_part", part)
-    job: Any = SimpleNamespace(batch=SimpleNamespace(bins=[0]), spread=None, where="t")
+    job: Any = SimpleNamespace(batch=SimpleNamespace(bins=[SimpleNamespace(live_records=1)]), spread=None, where="t")
     with pytest.raises(OtherTypeError) if error is OtherTypeError else nullcontext():
         assert len(proof_parts.parts_of(job)) == 1
     assert provers == asked
