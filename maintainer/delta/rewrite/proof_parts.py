@@ -106,8 +106,13 @@ def is_for_second_engine(job: RewriteJob, number: int) -> bool:
         # What a lane fetched is here; what Spark wrote is not.
         is_here = number in job.lanes and job.lanes[number].lane is not Lane.SPARK
     else:
-        is_here = str(job.jvm.session_setting("spark.master")).startswith("local")
+        is_here = _is_on_one_machine(job)
     return is_here and is_compared_exactly(job, number)
+
+
+def _is_on_one_machine(job: RewriteJob) -> bool:
+    """Whether Spark runs here, so that what this process reads is not taken from a cluster."""
+    return str(job.jvm.session_setting("spark.master")).startswith("local")
 
 
 def is_compared_exactly(job: RewriteJob, number: int) -> bool:
@@ -194,9 +199,9 @@ def _measure_by_spark(job: RewriteJob, bins: Collection[int], written: tuple[Wri
 
 
 def _footers_here(job: RewriteJob, written: tuple[WrittenFile, ...]) -> list[tuple[str, ...]]:
-    """What the footers of files have wrong whose rows Spark reads, where this process can open them."""
+    """What the footers of files have wrong whose rows Spark reads on this machine."""
     here = job.place.here
-    if here is None or job.storage.files.asks_by_request:
+    if here is None or job.storage.files.asks_by_request or not _is_on_one_machine(job):
         return []
     return footers_here(job.storage, here, job.metadata, [file.add for file in written])
 

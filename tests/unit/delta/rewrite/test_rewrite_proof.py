@@ -120,3 +120,12 @@ def test_a_new_file_of_other_types_is_not_left_to_spark(
     with pytest.raises(OtherTypeError) if error is OtherTypeError else nullcontext():
         assert len(proof_parts.parts_of(job)) == 1
     assert provers == asked
+
+
+@pytest.mark.parametrize(("master", "is_read"), [("local[2]", True), ("spark://host:7077", False), ("yarn", False)])
+def test_on_a_cluster_the_driver_decodes_no_file_that_spark_proves(job: Any, master: str, is_read: bool) -> None:
+    """On a mount that all machines share it decoded all of them alone, before Spark began."""
+    job.jvm = SimpleNamespace(session_setting={"spark.master": master}.get)
+    job.storage.files = SimpleNamespace(asks_by_request=False)
+    add: dict[str, Any] = {"path": "new.parquet", "partitionValues": {}, "stats": None}
+    assert bool(proof_parts._footers_here(job, (WrittenFile(add),))) == is_read
