@@ -296,7 +296,7 @@ class SpreadBins:
 
         Raises:
             LaneUnfit: It does not fit the lane, or the task was lost.
-            CommitNotLanded: C702, the run is to end.
+            CommitNotLanded: C702, the run is to end, or the store does not hold what was written.
         """
         if job.place.here is None:
             raise LaneUnfit("its files are read through Hadoop alone")
@@ -320,6 +320,8 @@ class SpreadBins:
         if is_there or self.executors.speculate:
             counted = None if answer.written is None else answer.attempt
             self._remove_others(job, work, (number for number in attempts if number != counted), is_there=is_there)
+        if answer.failure is not None:
+            raise answer.failure
         if answer.written is None:
             raise LaneUnfit(answer.unfit)
         if not job.storage.files.asks_by_request:

@@ -24,6 +24,7 @@ from maintainer.delta.rewrite.local.local_lane import write_in_process
 from maintainer.delta.rewrite.proof_parts import ProofPart, Prover
 from maintainer.delta.storage.fetched_files import SCRATCH_ROOM
 from maintainer.delta.storage.file_store import FilesHere, TransferError
+from maintainer.errors import CommitNotLanded
 from maintainer.model.plan.lanes import Lane
 from maintainer.model.product_version import __version__
 
@@ -59,6 +60,7 @@ class BinAnswer:
     """What came of an attempt of a task: the new files, with their proof where the second engine compares them.
 
     ``unfit`` is why there are none, and the bin goes to the next lane; ``leaves`` whether files may be there then.
+    ``failure`` ends its batch: the store does not hold what was written.
     """
 
     task_id: int
@@ -67,6 +69,7 @@ class BinAnswer:
     part: ProofPart | None = None
     unfit: str = ""
     leaves: bool = False
+    failure: CommitNotLanded | None = None
 
 
 class Answers(Protocol):
@@ -83,7 +86,7 @@ def answer_tasks(answers: Answers, tasks: Iterable[BinTask]) -> Iterator[None]:
 
 
 def _attempt(task: BinTask) -> BinAnswer:
-    """Write and prove a bin under the names of this attempt. Whatever fails costs the bin alone."""
+    """Write and prove a bin under the names of this attempt. Only a store that alters files costs more than the bin."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -102,6 +105,8 @@ def _attempt(task: BinTask) -> BinAnswer:
         return _answer(task, work, here, attempt)
     except LaneUnfit as unfit:
         return BinAnswer(task.task_id, attempt, unfit=str(unfit), leaves=bool(unfit.stored))
+    except CommitNotLanded as error:
+        return BinAnswer(task.task_id, attempt, leaves=True, failure=error)
     except Exception as error:
         text = " ".join(str(error).split()) or type(error).__name__
         return BinAnswer(task.task_id, attempt, unfit=f"an executor could not write it: {text[:200]}", leaves=True)
