@@ -6,8 +6,8 @@ Pure rules say by the footers of a bin's files whether their row groups may be c
 The statistics of a copy are computed from its columns alone. No bound is carried over: footers leave NaN out and cut
 texts, and what the log says was written by anybody: a bound that hides rows would live on in a commit of ours. So each
 column with statistics is read, in every file, and it is told whether the log was right about it. Footers are copied
-with their row groups. Where one leaves a NaN or another value out of its bounds, Spark would skip rows by it, so such a
-file is not copied.
+with their row groups, and Spark skips rows by them. So a file is not copied if the bounds of its footer, of all row
+groups together, leave out a NaN of any column, or another value of a column with statistics.
 """
 
 from __future__ import annotations
