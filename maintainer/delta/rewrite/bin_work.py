@@ -17,7 +17,7 @@ from maintainer.delta.log.schema_names import indexed_schema, table_schema
 from maintainer.delta.log.staged_file import Marks, WrittenFile
 from maintainer.delta.log.statistics_columns import StatisticsColumn, statistics_columns
 from maintainer.delta.rewrite.curve_writer import curve_tags
-from maintainer.delta.rewrite.unfinished_files import folders_of
+from maintainer.delta.rewrite.unfinished_files import is_folder_of
 from maintainer.delta.storage.file_store import FilesHere, FileStore, StoredFile, TransferError
 from maintainer.delta.storage.table_log import TableLog
 from maintainer.delta.storage.table_storage import TableStorage
@@ -229,9 +229,8 @@ def folder_of_sources(storage: TableStorage, facts: TableFacts, bin_: Bin, sourc
     """
     if not facts.partition_columns:
         return ""
-    usual = set(folders_of(storage, facts, [bin_.partition_values]))
-    for add in sources:
-        folder, _, _ = str(add["path"]).rpartition("/")
-        if folder and storage.uri(folder) in usual and storage.is_below_root(storage.uri(folder)):
+    for folder in dict.fromkeys(str(add["path"]).rpartition("/")[0] for add in sources):
+        uri = storage.uri(folder)
+        if folder and storage.is_below_root(uri) and is_folder_of(storage, facts, uri, bin_.partition_values):
             return f"{folder}/"
     raise LaneUnfit("its files are not in a folder where Delta puts files of their partition")

@@ -12,6 +12,7 @@ import re
 import time
 import uuid
 from collections.abc import Iterable, Set
+from functools import cache
 from urllib.parse import unquote
 
 from maintainer.delta.log.actions import to_physical
@@ -60,25 +61,47 @@ def folders_of(storage: TableStorage, facts: TableFacts, partitions: Iterable[Pa
         folders.update(
             (uri, None) for uri, entry in storage.children(root).items() if entry.is_dir and "=" not in entry.name
         )
-    types, schema = partition_types(facts), json.loads(facts.schema_json)
-    # With column mapping Delta 4.0 names folders by the names that columns have in files, later ones at random.
-    names = {column: {column, to_physical(schema, column)} for column in types}
+    spellings, children = _spellings(facts), cache(storage.children)  # partitions share the folders above them
     for values in dict.fromkeys(partitions):
         level = [root]
         for column, value in values:
             level = [
                 uri
                 for parent in level
-                for uri, entry in storage.children(parent).items()
-                if entry.is_dir
-                and not entry.is_symlink
-                and _is_folder_of(entry.name, names[column], value, types[column])
+                for uri, entry in children(parent).items()
+                if entry.is_dir and not entry.is_symlink and _is_folder_of(entry.name, *spellings[column], value)
             ]
         folders.update((uri, None) for uri in level)
     return [uri for uri in folders if not uri.endswith(f"/{LOG_FOLDER}")][:MAX_FOLDERS]
 
 
-def _is_folder_of(name: str, columns: Set[str], value: str | None, type_name: str) -> bool:
+def is_folder_of(storage: TableStorage, facts: TableFacts, uri: str, values: PartitionValues) -> bool:
+    """Return whether a folder below the root is one of ``folders_of`` a partition; nothing is listed for it."""
+    names = [unquote(name) for name in uri.removeprefix(f"{storage.root_uri}/").split("/")]
+    if len(names) == 1 and "=" not in names[0]:
+        is_known = _has_random_folders(facts) and names[0] != LOG_FOLDER
+    else:
+        spellings = _spellings(facts)
+        is_known = len(names) == len(values) and all(
+            _is_folder_of(name, *spellings[column], value) for name, (column, value) in zip(names, values, strict=True)
+        )
+    while is_known and uri != storage.root_uri and not storage.files.asks_by_request:  # a store has no links
+        entry = storage.status(uri)
+        is_known = entry is not None and entry.is_dir and not entry.is_symlink
+        uri = uri.rpartition("/")[0]
+    return is_known
+
+
+def _spellings(facts: TableFacts) -> dict[str, tuple[Set[str], str]]:
+    """What folders may call each partition column, and its type.
+
+    With column mapping Delta 4.0 names folders by the names that columns have in files, later ones at random.
+    """
+    types, schema = partition_types(facts), json.loads(facts.schema_json)
+    return {column: ({column, to_physical(schema, column)}, type_name) for column, type_name in types.items()}
+
+
+def _is_folder_of(name: str, columns: Set[str], type_name: str, value: str | None) -> bool:
     """Whether a folder is that of a value, however its name spells it: writers spell one moment in several ways."""
     key, equals, text = unquote(name).partition("=")
     if key not in columns or not equals:

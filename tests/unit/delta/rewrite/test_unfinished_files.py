@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import itertools
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from maintainer.delta.jvm import DeltaJvm
 from maintainer.delta.log.schema_names import PHYSICAL_NAME
+from maintainer.delta.rewrite.bin_work import LaneUnfit, folder_of_sources
 from maintainer.delta.rewrite.unfinished_files import folders_of, prefix_of_attempt, prefix_of_batch
 from maintainer.delta.storage.table_storage import TableStorage
 from maintainer.model.table.commit_records import CommitStamp
@@ -61,10 +65,12 @@ MAPPED = {"delta.columnMapping.mode": "name"}
     ],
 )
 def test_where_a_rewrite_of_a_partition_may_have_left_files(
-    properties: dict[str, str], found: set[str], tmp_path: Path
+    properties: dict[str, str], found: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("p=a", "p=%61", "p=b", "col-1=a", "col-1=b", "col-2=a", "x7", "_delta_log"):
         (tmp_path / name).mkdir()
+    (tmp_path / "col-1=%61").symlink_to("p=b")
+    (tmp_path / "x8").symlink_to("x7")
     facts = make_facts(partitioned_by=("p",), properties=properties)
     if properties:
         schema = json.loads(facts.schema_json)
@@ -74,3 +80,12 @@ def test_where_a_rewrite_of_a_partition_may_have_left_files(
     folders = folders_of(storage, facts, [(("p", "a"),)])
     root = storage.root_uri
     assert {folder.removeprefix(root).strip("/").replace("%25", "%") for folder in folders} == found
+
+    # A folder of a live file is judged alike, and nothing is listed.
+    there = list(storage.children(root))
+    monkeypatch.setattr(TableStorage, "children", lambda storage, uri: pytest.fail("a folder was listed"))
+    bin_: Any = SimpleNamespace(partition_values=(("p", "a"),))
+    for uri in (*there, f"{root}/p=a/q=a", f"{root}/absent=a"):
+        sources = [{"path": f"{uri.removeprefix(f'{root}/')}/file.parquet"}]
+        with nullcontext() if uri in folders else pytest.raises(LaneUnfit):
+            assert f"{root}/{folder_of_sources(storage, facts, bin_, sources)}" == f"{uri}/"
