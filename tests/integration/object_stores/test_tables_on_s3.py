@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pyspark
 import pytest
+from deltalake import write_deltalake
 from pyarrow.fs import FileSelector
 
 from tests.support.product import check_versions, ensure_jars, inspect_java, store_settings
@@ -185,3 +189,35 @@ def test_what_the_store_refuses_to_this_process_goes_to_spark(server: S3Server, 
     assert (len(project.table("orders").file_uris()), project.rows("orders")) == (1, rows)
     (lanes,) = project.table(LEDGER).to_pyarrow_table().column("lanes").to_pylist()
     assert "spark" in str(lanes)
+
+
+@pytest.mark.parametrize("source", ["s3a://lake/tables/orders", "s3://archive/orders"])
+def test_a_clone_whose_source_has_another_scheme_or_bucket_is_whole(
+    server: S3Server, tmp_path: Path, source: str
+) -> None:
+    """Its log names files of the source as whoever made it wrote their addresses."""
+    project = make_project(tmp_path, server, {"clone": "optimize: {}\nvacuum: {retention: 7d}"})
+    address = source.replace("s3a:", "s3:")
+    files = store_of(server)
+    files.create_dir("archive")
+    rows = pa.table({"id": pa.array(range(10))})
+    for _ in range(6):
+        write_deltalake(address, rows, mode="append", storage_options=project.options)
+    root = address.removeprefix("s3://")
+    logs = [file.path for file in files.get_file_info(FileSelector(f"{root}/_delta_log")) if file.is_file]
+    actions = [json.loads(line) for path in sorted(logs) for line in files.open_input_stream(path).read().splitlines()]
+    adds = [
+        {"add": {**action["add"], "path": f"{source}/{action['add']['path']}"}} for action in actions if "add" in action
+    ]
+    first = [action for action in actions[:4] if "protocol" in action or "metaData" in action]
+    with files.open_output_stream(f"lake/tables/clone/_delta_log/{0:020}.json") as log:
+        log.write("\n".join(map(json.dumps, [*first, *adds])).encode())
+    done = project.run("apply", "--yes", "-o", "json")
+    assert (done.returncode, done.document["problems"]) == (0, []), done.err
+    (table,) = done.document["tables"]
+    assert [step["status"] for step in table["steps"]] == ["succeeded"], done.out
+    assert project.rows("clone") == Counter({(number,): 6 for number in range(10)})
+    assert len(project.table("clone").file_uris()) == 1
+    checked = project.run("verify")
+    assert (checked.returncode, "is gone" in checked.out) == (0, False), checked.out
+    assert len(project.table(address).file_uris()) == 6

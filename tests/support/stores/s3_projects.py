@@ -143,7 +143,10 @@ def two_minutes_later(project: S3Project, name: str) -> None:
 
 def store_of(server: S3Server) -> S3FileSystem:
     """A client of the server that shares no code with the program, and asks it without the relay."""
-    return S3FileSystem(access_key=ACCESS_KEY, secret_key=SECRET_KEY, region=REGION, endpoint_override=server.own_url)
+    return S3FileSystem(
+        access_key=ACCESS_KEY, secret_key=SECRET_KEY, region=REGION, endpoint_override=server.own_url,
+        allow_bucket_creation=True,
+    )  # fmt: skip
 
 
 def fetch_state(server: S3Server, place: str, folder: Path) -> Path:
