@@ -148,13 +148,13 @@ class ObjectFiles(FileStore):
 
     def children_of(self, folders: Collection[str], listed: Listed = unheard) -> dict[str, dict[str, StoredFile]]:
         """By one listing of all that lies below them, while that takes no more requests."""
-        tree = self._asked(lambda: self._tree(folders, listed), lambda files: None)
+        tree = None if len(folders) < 2 else self._asked(lambda: self._tree(folders, listed), lambda files: None)
         found = super().children_of(folders, listed) if tree is None else tree
         return {folder: found.get(folder, {}) for folder in folders}
 
     def listed_in(self, folders: Collection[str]) -> Iterator[StoredFile]:
         """By one listing, as ``children_of``."""
-        tree = self._asked(lambda: self._tree(folders, unheard), lambda files: None)
+        tree = None if len(folders) < 2 else self._asked(lambda: self._tree(folders, unheard), lambda files: None)
         yield from (file for folder in folders for file in (tree or {}).get(folder, {}).values())
         waiting = iter(folders if tree is None else ())
         while group := list(islice(waiting, REQUESTS_ABREAST)):
@@ -181,8 +181,6 @@ class ObjectFiles(FileStore):
 
     def _tree(self, folders: Collection[str], listed: Listed) -> dict[str, dict[str, StoredFile]] | None:
         """Return what lies in each folder below the one that holds them all; None where that is too much to list."""
-        if len(folders) < 2:
-            return None
         names = [self._name(folder) for folder in folders]
         above = os.path.commonpath(names) if all(names) else ""
         bound = min(len(folders) * LISTED_AT_ONCE, MOST_LISTED)
@@ -338,6 +336,9 @@ class ObjectFiles(FileStore):
             try:
                 return self._answered(ask)
             except StoreFailure as failure:
+                if failure.may_pass and self._bucket.has_answered:
+                    # A cloud's role has keys for hours: it did not give the next ones yet.
+                    raise StoreBusy(f"{self._base_uri}: {failure.found}") from None
                 if failure.code == NO_CREDENTIALS and not self._hadoop_has_more_keys:
                     raise KeysMissing(f"{self._base_uri}: {failure.found}") from None
                 if failure.code in (NO_CREDENTIALS, NOT_TRUSTED):
@@ -364,8 +365,6 @@ class ObjectFiles(FileStore):
             answer = ask()
         except StoreFailure as failure:
             otherwise = StoreAway if failure.gave_no_answer else None
-            if failure.code == NO_CREDENTIALS and self._bucket.has_answered:
-                otherwise = StoreBusy  # a cloud's role has keys for hours: it did not give the next ones yet
             kind = {BUSY: StoreBusy, NO_BUCKET: BucketMissing}.get(failure.code, otherwise)
             if kind is None:
                 raise

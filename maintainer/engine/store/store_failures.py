@@ -48,21 +48,21 @@ _WHAT = {
 }
 
 SAYS_NO_BUCKET = re.compile(
-    r"(?<![/\w])NoSuchBucket\b|FilesystemNotFound|ContainerNotFound|The bucket does not exist"
+    r"(?<![/\w=%-])NoSuchBucket\b|FilesystemNotFound|ContainerNotFound|The bucket does not exist"
     r"|specified (?:bucket|container|filesystem) does not exist"
 )
 SAYS_BUSY = re.compile(
-    r"(?<![/\w])(?:SlowDown|ServiceUnavailable|ServerBusy|InternalError|rateLimitExceeded|backendError)\b"
+    r"(?<![/\w=%-])(?:SlowDown|ServiceUnavailable|ServerBusy|InternalError|rateLimitExceeded|backendError)\b"
     r"|AWSServiceThrottled|(?i:status code): (?:429|50[0234])\b|\b429 Too Many Requests|\b503 Service Unavailable"
 )
 SAYS_OTHER_REGION = re.compile(
-    r"(?<![/\w])(?:PermanentRedirect|TemporaryRedirect|IllegalLocationConstraintException)\b|Status Code: 301"
+    r"(?<![/\w=%-])(?:PermanentRedirect|TemporaryRedirect|IllegalLocationConstraintException)\b|Status Code: 301"
     r"|permanent redirect|redirect without LOCATION"
     r"|AuthorizationHeaderMalformed.*region|region.*AuthorizationHeaderMalformed",
     re.DOTALL,
 )
 NAMED_REGION = re.compile(r"(?:response to region \[|expecting '|x-amz-bucket-region[=: ]+|<Region>)([a-z0-9-]+)")
-"""What stores answer, in the words of obstore and of Hadoop's connectors; no folder of these names."""
+"""What stores answer, in the words of obstore and of Hadoop's connectors; no folder or partition of these names."""
 
 _METADATA_SERVICE = re.compile(r"https?://(?:169\.254\.169\.254|169\.254\.170\.2|metadata\.google\.internal)\b")
 """Where a machine of a cloud gets its own credentials; asked only where there are no others."""
@@ -101,12 +101,21 @@ class StoreFailure(OSError):
         help: What to do, where more is known than the code says.
         gave_no_answer: Whether no whole answer came: nobody there, silence, or a connection that broke.
         broke_off: Whether an answer began. obstore reads the rest of an object then, and asks for nothing else again.
+        may_pass: Whether the keys that are missing may come: who gives them was busy, or silent.
     """
 
     def __init__(
-        self, code: str, said: str, help: str | None = None, *, gave_no_answer: bool = False, broke_off: bool = False
+        self,
+        code: str,
+        said: str,
+        help: str | None = None,
+        *,
+        gave_no_answer: bool = False,
+        broke_off: bool = False,
+        may_pass: bool = False,
     ) -> None:
         self.code = code
+        self.may_pass = may_pass
         self.gave_no_answer = gave_no_answer
         self.broke_off = broke_off
         plain = _REQUEST.sub(_asked_for, _ANSWER.sub(_in_words, said), count=1)
@@ -167,13 +176,14 @@ def store_failure(error: Exception) -> StoreFailure:
         return missing_bucket(error)
     if untrusted := _UNTRUSTED.search(structure):
         return StoreFailure(NOT_TRUSTED, f"{said} ({untrusted[1]})")
-    if SAYS_BUSY.search(said):
-        return StoreFailure(BUSY, said)
     if service := _METADATA_SERVICE.search(said):
         status = _STATUS.search(said)
         gave = f"answered with status {status[1]}" if status else "gave no answer"
         none = f"no credentials in the settings or the environment, and {service[0]}, where a cloud gives a machine its"
-        return StoreFailure(NO_CREDENTIALS, f"{none} role, {gave}")
+        may_pass = status is None or SAYS_BUSY.search(said) is not None
+        return StoreFailure(NO_CREDENTIALS, f"{none} role, {gave}", may_pass=may_pass)
+    if SAYS_BUSY.search(said):
+        return StoreFailure(BUSY, said)
     if SAYS_OTHER_REGION.search(said):
         named = NAMED_REGION.search(said)
         help = _HELP[OTHER_REGION].replace("REGION_OF_THE_BUCKET", named[1]) if named else None

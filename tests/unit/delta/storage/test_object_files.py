@@ -327,7 +327,10 @@ def test_a_store_for_which_there_are_no_credentials_is_read_through_hadoop_from_
 
 def test_where_hadoop_has_no_other_keys_it_is_not_asked_for_any() -> None:
     storage = Failing(store_failure(OSError("Error performing PUT http://169.254.169.254/latest/api/token in 1s")))
+    storage.children = storage.head  # type: ignore[assignment,method-assign]
     files = ObjectFiles("s3a://lake", Bucket(storage), LocalFiles, hadoop_has_more_keys=False)
+    with pytest.raises(KeysMissing):
+        files.children_of(["s3a://lake/t"])
     with pytest.raises(KeysMissing) as raised:
         files.status("s3a://lake/t")
     error = as_table_error(raised.value, "s3a://lake/t")
@@ -338,6 +341,7 @@ def test_where_hadoop_has_no_other_keys_it_is_not_asked_for_any() -> None:
 
 @pytest.mark.parametrize("more", [False, True])
 def test_a_store_that_had_keys_and_gets_no_new_ones_is_busy_and_neither_refused_nor_left(more: bool) -> None:
+    """A transfer without them leaves its bin to another lane."""
     storage = Failing(store_failure(OSError("Error performing PUT http://169.254.169.254/latest/api/token in 1s")))
     files = ObjectFiles("s3a://lake", Bucket(storage), LocalFiles, hadoop_has_more_keys=more)
     assert files.children("s3a://lake/t") == {}
@@ -345,6 +349,9 @@ def test_a_store_that_had_keys_and_gets_no_new_ones_is_busy_and_neither_refused_
         with pytest.raises(StoreBusy) as raised:
             files.status("s3a://lake/t")
     assert (as_table_error(raised.value, "s3a://lake/t").code, storage.asked) == ("T444", 2)
+    storage.download = lambda *_: storage.head("")  # type: ignore[method-assign]
+    with pytest.raises(TransferError, match="no credentials"):
+        files.download("s3a://lake/t/a", "not made")
 
 
 def test_a_transfer_that_the_store_refuses_says_so(tmp_path: Path) -> None:

@@ -124,8 +124,10 @@ def test_who_asks_the_machine_for_credentials_has_no_others(said: str) -> None:
     )
     refused = store_failure(OSError(f"{said} - Server returned non-2xx status code: 404 Not Found: no role"))
     assert (refused.code, refused.found.rpartition(", ")[2]) == ("E692", "answered with status 404")
+    assert (store_failure(OSError(said)).may_pass, refused.may_pass) == (True, False)
     for status in ("429 Too Many Requests", "503 Service Unavailable"):
-        assert store_failure(OSError(f"{said} - Server returned non-2xx status code: {status}: later")).code == "E693"
+        later = store_failure(OSError(f"{said} - Server returned non-2xx status code: {status}: later"))
+        assert (later.code, later.may_pass) == ("E692", True), "a proxy answers so where there is no such service"
 
 
 def test_a_duration_is_no_status() -> None:

@@ -209,7 +209,7 @@ def test_a_clock_that_is_wrong_needs_another_clock_and_no_other_key() -> None:
     [
         s3(404, "NoSuchKey", "The specified key does not exist.", outer="FileNotFoundException"),
         [Raised("IllegalStateException", "no store at all")],
-        [Raised("IOException", "gs://lake/SlowDown/NoSuchBucket/PermanentRedirect: no")],
+        [Raised("IOException", "gs://lake/SlowDown/NoSuchBucket/e=ServerBusy/PermanentRedirect: no")],
         [],
     ],
 )
