@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from maintainer.model.plan.lanes import BY_SPARK, MAX_DELETED_ROWS, Lane, LaneChoice
+from maintainer.model.plan.lanes import BY_SPARK, MAX_DELETED_ROWS, Codec, Lane, LaneChoice
 from maintainer.model.plan.steps import (
     Batch,
     Bin,
@@ -37,6 +37,9 @@ slower than one with a few large ones, so smaller files are decoded and written 
 
 ORDERED_SHARE = 4
 """The part of ``localMaxSize`` that holds where all rows of a bin are in memory at once."""
+
+_ENDINGS = {Codec.SNAPPY: ".snappy.parquet", Codec.ZSTD: ".zstd.parquet", Codec.GZIP: ".gz.parquet"}
+"""How writers end the names of files with a codec, so that none is fetched for a lane that then refuses it."""
 
 LOCAL_TYPES = frozenset(
     {
@@ -114,6 +117,9 @@ def _why_not_copy_bin(bin_: Bin, step: RewriteStep) -> str | None:
         return "nothing to join"
     if _mean_bytes(bin_) < COPY_MIN_FILE_BYTES:
         return f"files of {format_size(_mean_bytes(bin_))} on average have small row groups"
+    others = [ending for codec, ending in _ENDINGS.items() if step.codec is not None and codec is not step.codec]
+    if any(file.path.endswith(tuple(others)) for file in bin_.files):
+        return f"files have another codec than {step.codec}"
     return None
 
 

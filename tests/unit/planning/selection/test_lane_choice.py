@@ -112,6 +112,15 @@ def test_a_run_may_choose_for_all_policies() -> None:
     assert bins_of(planned(small(), made, lanes=(Lane.LOCAL,)))[0].lane.lane is Lane.LOCAL
 
 
+def test_files_whose_names_say_another_codec_are_not_fetched_for_a_copy() -> None:
+    """Row groups are copied as they are; what a name does not say is judged by the footer."""
+    for ending, lane in ((".snappy.parquet", Lane.LOCAL), (".zstd.parquet", Lane.COPY), (".parquet", Lane.COPY)):
+        facts = make_facts(files=tuple(make_file(f"f{number}{ending}", size=20 * MIB) for number in range(3)))
+        (bin_,) = bins_of(planned(facts, policy(codec=Codec.ZSTD)))
+        assert bin_.lane.lane is lane, ending
+        assert bins_of(planned(facts, policy()))[0].lane.lane is Lane.COPY
+
+
 @pytest.mark.parametrize("options", [{}, {"deletes": False}])
 def test_each_rewrite_has_the_codec_of_the_policy(options: dict[str, Any]) -> None:
     (step,) = planned(small(), policy(codec=Codec.ZSTD), **options).rewrites
