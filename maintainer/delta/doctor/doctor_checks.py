@@ -105,7 +105,7 @@ def run_checks(subject: DoctorInput, progress: Callable[[str], None] | None = No
         checks += guarded("run folder", lambda: doctor_storage.check_run_folder(runs_dir))
     home = versions.spark_home if versions is not None else Path(sys.prefix)
     schemes = direct_schemes(subject.options, home, read_spark_defaults(home, env), env)
-    local = doctor_storage.on_disk(subject.locations, paths_are=schemes is not None)
+    local = doctor_storage.on_disk(subject.root, subject.locations, paths_are=schemes is not None)
     checks += guarded("tables", lambda: doctor_storage.check_tables(subject.root, local))
     if subject.try_spark:
         blockers = [check.name for check in checks if check.status is Status.FAIL and check.name in _NEEDED]
@@ -115,6 +115,9 @@ def run_checks(subject: DoctorInput, progress: Callable[[str], None] | None = No
             say("session")
             others = tuple(location for location in subject.locations if location not in local)
             checks += guarded("session", lambda: _session(replace(subject, locations=others), say))
+    elif len(local) < len(doctor_storage.on_disk(subject.root, subject.locations, paths_are=True)):
+        detail = "paths that are not on this disk were not looked for: Hadoop's configuration says where they lead"
+        checks.append(Check("tables", Status.WARN, detail, "run it without --no-spark"))
     return checks
 
 

@@ -95,10 +95,14 @@ def _clock(written_at: float) -> Check:
     return Check("clock", Status.OK, time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now)))
 
 
-def on_disk(locations: Sequence[str], *, paths_are: bool) -> tuple[str, ...]:
-    """Return the tables on disks of this machine; paths without a scheme are such where ``paths_are``."""
-    local = (location for location in locations if local_path(Path(), location) is not None)
-    return tuple(location for location in local if paths_are or location.startswith("file:"))
+def on_disk(root: Path, locations: Sequence[str], *, paths_are: bool) -> tuple[str, ...]:
+    """Return the tables on disks of this machine; paths without a scheme are such where ``paths_are``, or if there."""
+    local = ((location, local_path(root, location)) for location in locations)
+    return tuple(
+        location
+        for location, path in local
+        if path is not None and (paths_are or location.startswith("file:") or path.exists())
+    )
 
 
 def check_tables(root: Path, locations: Sequence[str]) -> Iterator[Check]:

@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections import namedtuple
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -194,14 +195,17 @@ def test_a_path_without_a_scheme_is_sparks_to_look_at_where_hadoop_may_say_where
     env = {"PATH": "/nowhere", "SPARK_CONF_DIR": str(tmp_path), "MAINTAINER_HOME": str(tmp_path)}
     env |= {"HADOOP_CONF_DIR": "/etc/hadoop"} if is_configured else {}
     others = ("sales.orders", "s3://lake/t")
-    subject = DoctorInput(tmp_path, ("/data/orders", make_table(tmp_path / "t").as_uri(), *others), env=env)
+    here = str(make_table(tmp_path / "t"))
+    subject = DoctorInput(tmp_path, ("/data/orders", here, f"file:{here}", *others), env=env)
     told = [check.detail for check in run_checks(subject) if check.name.startswith("table")]
+    unseen = [check for check in run_checks(replace(subject, try_spark=False)) if "not looked for" in check.detail]
+    assert [check.status for check in unseen] == [Status.WARN] * is_configured
     if is_configured:
         assert asked == [("/data/orders", *others)]
-        assert told == ["1 of 1 on local paths can be read"]
+        assert told == ["2 of 2 on local paths can be read"]
     else:
         assert asked == [others]
-        assert told == ["1 of 2 on local paths can be read", "/data/orders does not exist"]
+        assert told == ["2 of 3 on local paths can be read", "/data/orders does not exist"]
 
 
 def test_rights_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
