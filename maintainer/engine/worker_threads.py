@@ -8,6 +8,7 @@ of one that was given up is said by who has the pool: `reader_pool` for a plan, 
 from __future__ import annotations
 
 import abc
+import contextlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import wait
@@ -102,7 +103,9 @@ class WorkerThreads(abc.ABC, Generic[TaskT]):
 
     def _cancel_jobs(self, pooled: PooledThread[TaskT], task: TaskT) -> None:
         """Cancel what the engine does for a task. Waits a moment at most, for a JVM may not answer; never raises."""
-        if not pooled.going_on.locked():
+        if pooled.going_on.locked():
+            return
+        with contextlib.suppress(RuntimeError):  # this machine starts no more threads
             wait([side_call(partial(self._cancel_now, pooled, task), f"{pooled.name}-cancel")], CANCEL_SECONDS)
 
     def _cancel_now(self, pooled: PooledThread[TaskT], task: TaskT) -> None:

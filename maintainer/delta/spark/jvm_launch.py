@@ -111,6 +111,8 @@ def class_archive(
 
 LAUNCH_TIMEOUT_SECONDS = 120.0
 STOP_TIMEOUT_SECONDS = 15.0
+SESSION_TIMEOUT_SECONDS = 60.0
+"""A session that stops may have a log of its events to upload, or machines to give back."""
 
 
 @dataclass(slots=True)
@@ -138,7 +140,7 @@ class EmbeddedJvm:
         from pyspark import SparkContext
 
         records = self.archive.recording is not None
-        stop_quietly(self.gateway.shutdown)
+        stop_quietly(self.gateway.shutdown, STOP_TIMEOUT_SECONDS)
         if self.process is not None:
             with contextlib.suppress(Exception):
                 self.process.stdin.close()  # the JVM ends by itself when its input does
@@ -250,10 +252,10 @@ def start_spark(embedded: EmbeddedJvm) -> SparkSession:
         ) from error
 
 
-def stop_quietly(stop: Callable[[], object]) -> None:
+def stop_quietly(stop: Callable[[], object], limit_seconds: float) -> None:
     """Stop a session, or a gateway, and wait for it up to a limit: the JVM may not answer. Never raises."""
     with contextlib.suppress(Exception):  # a thread does not start once the interpreter ends
-        wait([side_call(stop, "maintainer-stop-java")], STOP_TIMEOUT_SECONDS)
+        wait([side_call(stop, "maintainer-stop-java")], limit_seconds)
 
 
 def _first_line(error: BaseException) -> str:

@@ -106,7 +106,7 @@ class SessionLease:
                 started = time.monotonic()
                 with self.stages.waiting(STARTING_SPARK), self._failing_once():
                     self._spark = launch.start_spark(embedded)
-                self._cleanup.callback(launch.stop_quietly, self._spark.stop)
+                self._cleanup.callback(launch.stop_quietly, self._spark.stop, launch.SESSION_TIMEOUT_SECONDS)
                 self.start_seconds += time.monotonic() - started
             return self._spark
 

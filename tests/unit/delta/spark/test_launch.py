@@ -77,7 +77,7 @@ def test_a_jvm_that_does_not_answer_is_killed(answers: bool, tmp_path: Path, mon
     embedded = EmbeddedJvm(gateway, process, ClassArchive(tmp_path / "archive.jsa"), {}, tmp_path / "log")
 
     def end() -> None:
-        stop_quietly(lambda: call("session"))
+        stop_quietly(lambda: call("session"), 0.2)
         embedded.end()
 
     ending = threading.Thread(target=end, daemon=True)
