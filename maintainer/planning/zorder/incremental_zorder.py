@@ -127,9 +127,9 @@ def plan_incremental(table: TableInput) -> Decision:
     options = options_of(policy, facts)
     columns = incremental_columns(policy, facts)
     if options.disabled_by is not None:
-        text = f"incremental Z-order is switched off on the table ({options.disabled_by})"
-        files, code = table.without_purged(facts.files), ReasonCode.OFF_ON_TABLE
-        return Decision(None, (leave_files(code, text, files, options.origin),))
+        text, files = f"incremental Z-order is switched off on the table ({options.disabled_by})", facts.files
+        off = leave_files(ReasonCode.OFF_ON_TABLE, text, table.without_purged(files), options.origin)
+        return Decision(None, (off,))
     selection = select_partitions(table)
     inside = [file for partition in selection.partitions for file in partition.files]
     target, is_new = _target(policy, columns, facts)
@@ -139,8 +139,8 @@ def plan_incremental(table: TableInput) -> Decision:
         left_alone.append(LeftAlone(Reason(ReasonCode.REQUEST_IGNORED, options.note, options.origin)))
     if target is None:
         # Without a revision nothing is on a curve, and without a second file nothing can be put in order.
-        inside = table.without_purged(inside)
-        return Decision(None, (*left_alone, *leave_counted(ReasonCode.NO_PARTNER, _ALONE, inside)))
+        left_alone += leave_counted(ReasonCode.NO_PARTNER, _ALONE, table.without_purged(inside))
+        return Decision(None, tuple(left_alone))
     scoped = policy.optimize.where or policy.optimize.skip_newest_partitions or policy.optimize.quiet_for_seconds
     settings = ZOrderSettings(
         revision=target.tag,
@@ -153,12 +153,13 @@ def plan_incremental(table: TableInput) -> Decision:
         from_timestamp_ms=options.from_timestamp_ms,
         partitions=tuple(dict.fromkeys(p.values for p in selection.partitions)) if scoped else None,
         max_turns=MAX_TURNS,
+        budget_bytes=policy.limits.max_bytes,
+        budget_files=policy.limits.max_files,
         request=options.request,
     )
-    settings = _beside_purge(settings, table)
     candidates = sort_candidates(inside, settings, target, optimized, ranges_of(facts, optimized))
     settings, held = _worth_it(policy, settings, candidates)
-    chosen = choose_turn(settings, candidates, target, optimized)
+    chosen, settings, left = _first_turn(settings, table, candidates, target, optimized)
     in_turn = frozenset(file.key for file in chosen.batch.files) if chosen else frozenset()
     left_alone += _left_alone(table, candidates, in_turn, settings, optimized, options, held)
     if chosen is None:
@@ -166,22 +167,21 @@ def plan_incremental(table: TableInput) -> Decision:
     written = target if chosen.planned_turn.revision == target.tag else optimized
     now, then = forecast(facts.files, chosen, written, ranges_of(facts, written), unindexed_bytes(facts.files, written))
     chosen = replace(chosen, planned_turn=replace(chosen.planned_turn, before=now, after=then))
-    reasons = [turn_reason(chosen, target, optimized, options)]
-    reasons.extend(deleted_rows_reason(policy, list(chosen.batch.files)))
+    purging = deleted_rows_reason(policy, list(chosen.batch.files))
     step = ZOrderStep(
         batches=(chosen.batch,),
         columns=written.names(),
         max_file_size_bytes=policy.optimize.max_file_size_bytes,
         max_threads=policy.optimize.max_threads,
-        reasons=tuple(reasons),
+        reasons=(turn_reason(chosen, target, optimized, options), *purging),
         planned_turn=chosen.planned_turn,
-        settings=_beside_purge(settings, table, in_turn),
+        settings=left,
     )
     properties = None
     if is_new and chosen.planned_turn.revision == target.tag:
-        ranks = ", ".join(f"{column.name} in {column.num_ranks} ranges" for column in target.columns)
-        why = Reason(ReasonCode.NEW_REVISION, f"{target.property_name}: {ranks}", options.origin)
         name = target.property_name
+        ranks = ", ".join(f"{column.name} in {column.num_ranks} ranges" for column in target.columns)
+        why = Reason(ReasonCode.NEW_REVISION, f"{name}: {ranks}", options.origin)
         properties = SetPropertiesStep(((name, None),), ((name, target.to_json()),), (why,))
     return Decision(step, tuple(left_alone), properties=properties)
 
@@ -285,12 +285,31 @@ def _strategies(options: ZOrderOptions) -> tuple[Strategy, ...]:
     return options.strategies
 
 
+def _first_turn(
+    settings: ZOrderSettings, table: TableInput, candidates: Candidates, target: Revision, optimized: Revision
+) -> tuple[Chosen | None, ZOrderSettings, ZOrderSettings]:
+    """Choose the first turn: one within all that the limits allow, or beside a purge of every file that is due for it.
+
+    Returns:
+        The turn, what bounded it, and what bounds all turns beside the files that the purge takes since it does not.
+    """
+    for bounded in (settings, _beside_purge(settings, table)):
+        chosen = choose_turn(bounded, candidates, target, optimized)
+        files = chosen.batch.files if chosen else ()
+        left = _beside_purge(settings, table, frozenset(file.key for file in files))
+        most_bytes, most_files = left.budget_bytes, left.budget_files
+        size_bytes = sum(file.size_bytes for file in files)
+        if (most_bytes is None or size_bytes <= most_bytes) and (most_files is None or len(files) <= most_files):
+            break
+    return chosen, bounded, left
+
+
 def _beside_purge(
     settings: ZOrderSettings, table: TableInput, in_turn: frozenset[FileKey] = frozenset()
 ) -> ZOrderSettings:
-    """Bound all turns by what the policy's limits leave beside the files that the purge takes if the turn does not."""
-    limits, purged = table.policy.limits, [file for key, file in table.purged.items() if key not in in_turn]
-    most_bytes, most_files = limits.max_bytes, limits.max_files
+    """Bound all turns by what the limits leave beside the files that the purge takes if the turn does not."""
+    purged = [file for key, file in table.purged.items() if key not in in_turn]
+    most_bytes, most_files = settings.budget_bytes, settings.budget_files
     return replace(
         settings,
         budget_bytes=None if most_bytes is None else max(0, most_bytes - sum(file.size_bytes for file in purged)),
@@ -334,7 +353,7 @@ def _left_alone(
             code, why = ReasonCode.NOT_WORTH_IT, ": not worth it yet (optimize.when)"
         elif Strategy.UNINDEXED in settings.strategies and most is not None and unindexed[0].size_bytes > most:
             oldest, limit = format_size(unindexed[0].size_bytes), format_size(most)
-            less = " less the purge" if table.purged else ""
+            less = " less the purge" if most != table.policy.limits.max_bytes else ""
             code, why = ReasonCode.OVER_LIMIT, f": the oldest has {oldest}, limits.maxBytes{less} is {limit}"
         elif Strategy.UNINDEXED in settings.strategies:
             code, why = ReasonCode.WAITS_FOR_TURN, " for later turns"

@@ -247,6 +247,15 @@ def test_a_file_that_the_purge_leaves_no_room_for_says_so() -> None:
     ]
 
 
+def test_a_turn_has_room_for_what_it_purges_itself() -> None:
+    """The oldest file is due for a purge: with its bytes taken off first, it and all behind it would never get one."""
+    old, new = make_file("a", size=700, deleted=True, modified_at_ms=0), make_file("b", size=100, modified_at_ms=1)
+    facts = replace(known(old, new), column_ranges=ColumnRanges(("id", "day"), {}))
+    optimize = purging(make_optimize(zorder=ZOrderPolicy(("id", "day")), max_size=1000, min_size=1))
+    planned = plan(facts, optimize, LimitsPolicy(max_bytes=1000))
+    assert bins_of(planned) == {StepKind.ZORDER: [["a", "b"]]}
+
+
 def test_compaction_and_purge_are_done_after_a_night() -> None:
     sizes = (10, 20, 60, 70, 80, 90, 95)
     files = [make_file(f"f{number}", size=size, deleted=number % 2) for number, size in enumerate(sizes)]
