@@ -11,7 +11,7 @@ from maintainer.errors import MaintainerError
 from maintainer.model.plan.zorder_turn import LayoutFigures
 from maintainer.model.table.table_facts import TableFacts
 from maintainer.model.table.table_features import TEXT_PREFIX_LENGTH, text_prefix_length
-from maintainer.planning.curve.curve import MAX_ADDRESS_BITS, has_min_and_max, key_of
+from maintainer.planning.curve.curve import MAX_ADDRESS_BITS, has_min_and_max
 from maintainer.planning.curve.curve_files import Ranges, layout_figures
 from maintainer.planning.curve.revision import (
     MAX_BITS_PER_COLUMN,
@@ -76,8 +76,7 @@ def new_revision(columns: tuple[FoundColumn, ...], facts: TableFacts) -> Revisio
     """Make the next revision from the facts' sample.
 
     Raises:
-        NothingToOrder: No column has values that boundaries could divide, or one only differs behind what statistics
-            keep.
+        NothingToOrder: No column has values that boundaries could divide.
     """
     sample = facts.column_sample
     if sample is None or sample.columns != tuple(column.quoted for column in columns):
@@ -88,19 +87,16 @@ def new_revision(columns: tuple[FoundColumn, ...], facts: TableFacts) -> Revisio
         make_column(column.quoted, column.type_name, values, max_bits=bits, text_prefix=text_prefix)
         for column, values in zip(columns, sample.values, strict=True)
     ]
-    for column, values in zip(columns, sample.values, strict=True):
-        distinct = {value for value in values if value is not None}
-        shortened = {value[:text_prefix] for value in distinct}
-        if len(distinct) > 1 and len(shortened) == 1 and key_of(column.type_name, "x") == "x":
-            raise NothingToOrder(
-                f"`{column.dotted}` differs only behind the first {text_prefix} characters, and statistics keep no "
-                f"more; `{TEXT_PREFIX_LENGTH}` on the table says how many"
-            )
     if not any(boundaries.boundaries for boundaries in made):
-        each = zip(columns, made, strict=True)
-        raise NothingToOrder(
-            ", ".join(f"`{column.dotted}` is {_values(boundaries.low)}" for column, boundaries in each)
+        behind = (
+            f"differs only behind the first {text_prefix} characters, and statistics keep no more; "
+            f"`{TEXT_PREFIX_LENGTH}` on the table says how many"
         )
+        words = [
+            behind if len({*values} - {None}) > 1 else f"is {_values(boundaries.low)}"
+            for boundaries, values in zip(made, sample.values, strict=True)
+        ]
+        raise NothingToOrder(", ".join(f"`{c.dotted}` {said}" for c, said in zip(columns, words, strict=True)))
     return Revision(next_id(facts.properties), tuple(made))
 
 

@@ -60,7 +60,7 @@ def append(spark: SparkSession, path: Path, first: int, rows: int) -> None:
     frame.write.format("delta").mode("append").save(str(path))
 
 
-@pytest.mark.parametrize("columns", [("f", "k"), ("d", "k"), ("n", "k"), ("c", "k"), ("q", "d"), ("p", "k")])
+@pytest.mark.parametrize("columns", [("f", "k"), ("d", "k"), ("n", "k"), ("c", "k"), ("q", "d"), ("p",)])
 def test_odd_values_are_put_in_order_or_refused(
     columns: tuple[str, ...], spark: SparkSession, engine: DeltaTableEngine, lake: Path, tmp_path: Path
 ) -> None:

@@ -134,6 +134,12 @@ def test_boundaries_are_as_long_as_the_statistics_of_the_table_keep(kept: str, l
     assert any(f"`name` differs only behind the first {kept} characters" in text for text in said) is (longest is None)
 
 
+def test_a_text_that_statistics_do_not_tell_apart_keeps_no_other_column_from_its_order() -> None:
+    sample = {"name": CUSTOMERS, "id": tuple(str(number) for number in range(1000))}
+    ((_, revision),) = revisions_of(plan("name", "id", sample=sample, properties={KEPT: "8"}))
+    assert [bool(column.boundaries) for column in revision.columns] == [False, True]
+
+
 def test_a_revision_with_longer_texts_than_the_table_keeps_is_replaced() -> None:
     before = Revision(4, (make_column("name", "string", CUSTOMERS),))
     property = {before.property_name: before.to_json()}
