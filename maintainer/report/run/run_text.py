@@ -48,6 +48,14 @@ END_TEXT = {
 _NOT_NOW = NOT_AGAIN | {TableStatus.VERIFY_FAILED}
 """Tables without a rest that ``retry`` takes up; after a failed verification a person looks first."""
 
+_FOR_A_WHILE = frozenset({"A403", "A406", "A407"})
+"""Why a table was blocked where a new plan may do it: another run or writer was there. What else blocks it stays."""
+
+
+def _may_go_on(table: TableOutcome) -> bool:
+    is_blocked, code = table.status is TableStatus.BLOCKED, table.problem and table.problem.code
+    return table.status not in _NOT_NOW and (not is_blocked or code in _FOR_A_WHILE)
+
 
 def render_run(
     outcome: RunOutcome,
@@ -67,7 +75,7 @@ def render_run(
         document.append(Line(Span(END_TEXT[outcome.end], Role.WARN)))
     elif code is not ExitCode.OK:
         document.append(Line(Span(f"Exit code {code.value}: {exit_reason(code)}.", Role.BAD)))
-    if next_command and any(table.status not in _NOT_NOW for table in outcome.user_tables):
+    if next_command and any(map(_may_go_on, outcome.user_tables)):
         document.append(Line(f"To continue with the rest:    {next_command}"))
     if run_folder:
         document.append(Line(f"Everything about this run:    {run_folder}"))

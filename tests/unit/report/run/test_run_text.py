@@ -222,10 +222,18 @@ def test_the_end_of_an_interrupted_run() -> None:
 
 @pytest.mark.parametrize("status", TableStatus)
 def test_the_end_names_retry_where_that_takes_up_a_table(status: TableStatus) -> None:
-    """One whose lease another run had (A406) is among them; a failed verification is for a person first."""
+    """A failed verification is for a person first."""
     assert ("maintainer retry" in render_run(run_of(status))) == (
-        status in ("failed", "yielded", "blocked", "not_reached", "interrupted")
+        status in ("failed", "yielded", "not_reached", "interrupted")
     )
+
+
+@pytest.mark.parametrize(("code", "named"), [("A406", True), ("A403", True), ("A411", False), ("A420", False)])
+def test_the_end_names_retry_for_a_blocked_table_only_where_that_may_do_it(code: str, named: bool) -> None:
+    """A table in quarantine, or above its limits, is blocked again."""
+    run = run_of(TableStatus.BLOCKED)
+    tables = tuple(replace(table, problem=Problem(code, "blocked")) for table in run.tables)
+    assert ("maintainer retry" in render_run(replace(run, tables=tables))) is named
 
 
 def test_tables_that_the_run_never_came_to_are_told_together() -> None:
