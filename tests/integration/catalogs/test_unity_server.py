@@ -20,7 +20,8 @@ from deltalake import write_deltalake
 from tests.support.stores.store_servers import uc_server
 from tests.support.tables.delta_tables import second_engine_rows
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+# The server is built first where it is not there yet, which takes longer than a test may (and has its own limit).
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(300, func_only=True)]
 
 DEAD_SECONDS = 20.0
 TOKEN = "not-looked-at-and-not-told"
